@@ -1,0 +1,5 @@
+"""Why does this gradient not arrive, and what do I change?"""
+
+from gradwhy.version import __version__
+
+__all__ = ["__version__"]

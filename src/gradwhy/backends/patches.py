@@ -1,0 +1,148 @@
+"""Reversible patches, and hooks that never harm the program they observe."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from gradwhy.backends.contract import Witness
+
+Undo = Callable[[], None]
+
+_open_patches: list[str] = []
+_ABSENT = object()
+
+
+def open_patches() -> tuple[str, ...]:
+    """The names of all patches that stand, for the test fixture that refuses to leave one behind."""
+    return tuple(_open_patches)
+
+
+def patch(owner: Any, name: str, value: Any) -> Undo:
+    """Set `owner.name` to `value`; calling the result puts back what was there.
+
+    An attribute that `owner` only inherited is removed again, not copied down.
+    """
+    before = vars(owner).get(name, _ABSENT) if hasattr(owner, "__dict__") else getattr(owner, name, _ABSENT)
+    setattr(owner, name, value)
+
+    def put_back() -> None:
+        if before is _ABSENT:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, before)
+
+    return standing(f"{getattr(owner, '__name__', type(owner).__name__)}.{name}", put_back)
+
+
+def standing(label: str, put_back: Callable[[], None]) -> Undo:
+    """Register a change that is not an attribute (a callback, a mode) as a patch, undone by `put_back`, once."""
+    _open_patches.append(label)
+    lock = threading.Lock()
+
+    def undo() -> None:
+        with lock:
+            if label not in done:
+                done.add(label)
+                _open_patches.remove(label)
+                put_back()
+
+    done: set[str] = set()
+    return undo
+
+
+class Hooks:
+    """The patches of one backend, taken off together.
+
+    A hook of ours that raises takes all of them off, tells the witness once, and lets the program run on; a
+    KeyboardInterrupt is the user's own and is raised again once the hooks are off.
+    """
+
+    def __init__(self, witness: Witness) -> None:
+        self._witness = witness
+        self._undos: list[Undo] = []
+        self._has_failed = False
+        self.are_on = True
+
+    def add(self, undo: Undo) -> None:
+        self._undos.append(undo)
+
+    def patch(self, owner: Any, name: str, value: Any) -> None:
+        self.add(patch(owner, name, value))
+
+    def take_off(self) -> None:
+        """Undo every patch, the last one first."""
+        self.are_on = False
+        while self._undos:
+            self._undos.pop()()
+
+    def fail(self, what: str, problem: BaseException) -> None:
+        """Take the hooks off because `problem` was raised in the hook `what`; re-raises what is the user's own."""
+        try:
+            self.take_off()
+        finally:
+            if not isinstance(problem, Exception):
+                raise problem
+            if not self._has_failed:
+                self._has_failed = True
+                self._witness.failed(what, problem)
+
+    def guarded(self, what: str, body: Callable[..., Any]) -> Callable[..., Any]:
+        """`body` as a hook named `what`: it gives None instead of raising, and nothing once the hooks are off."""
+        body = hook_body(what, body)
+
+        @functools.wraps(body)
+        def hook(*args: Any, **kwargs: Any) -> Any:
+            if not self.are_on:
+                return None
+            try:
+                return body(*args, **kwargs)
+            except BaseException as problem:
+                self.fail(what, problem)
+                return None
+
+        return hook
+
+    def wrap(
+        self,
+        owner: Any,
+        name: str,
+        what: str,
+        *,
+        before: Callable[..., Any] | None = None,
+        after: Callable[..., Any] | None = None,
+        raised: Callable[..., Any] | None = None,
+    ) -> None:
+        """Call our hooks around the function `owner.name`, which does and raises exactly what it did.
+
+        `before(args, kwargs)` may give a token, which `after(token, result, args, kwargs)` and
+        `raised(token, problem, args, kwargs)` receive. The result is handed on untouched.
+        """
+        original = getattr(owner, name)
+        begin = self.guarded(f"{what}.before", before) if before else None
+        finish = self.guarded(f"{what}.after", after) if after else None
+        broke = self.guarded(f"{what}.raised", raised) if raised else None
+
+        @functools.wraps(original)
+        def observed(*args: Any, **kwargs: Any) -> Any:
+            token = begin(args, kwargs) if begin else None
+            if broke is None:
+                result = original(*args, **kwargs)
+            else:
+                try:
+                    result = original(*args, **kwargs)
+                except BaseException as problem:
+                    broke(token, problem, args, kwargs)
+                    raise
+            if finish:
+                finish(token, result, args, kwargs)
+            return result
+
+        self.patch(owner, name, observed)
+
+
+def hook_body(what: str, body: Callable[..., Any]) -> Callable[..., Any]:
+    """`body` itself. The failure harness patches this to make the hook named `what` raise."""
+    return body

@@ -1,0 +1,1 @@
+"""From a question and its flow graph to findings."""

@@ -1,0 +1,110 @@
+"""What the program asked, and what it got."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gradwhy.flow.spans import Place, Span
+
+
+class Status(StrEnum):
+    """What came back for one source of one question."""
+
+    OK = "ok"
+    NONE = "none"
+    ZERO = "zero"
+    NAN = "nan"
+    ERROR = "error"
+    """The program asked and an exception came instead of an answer."""
+
+
+class SourceFact(StrEnum):
+    """What is known of a source besides its path."""
+
+    FROZEN = "frozen"
+    """It is marked as not trainable."""
+    STATISTIC = "statistic"
+    """It is no trainable weight by its nature: a moving mean, a metric's total, a random generator's state."""
+    INTEGER = "integer"
+    NOT_LEAF = "not-leaf"
+    SYMBOLIC = "symbolic"
+    """It stands for a value (a Keras symbolic tensor, a shape) and never holds one."""
+    HELD_BY_OPTIMIZER = "held-by-optimizer"
+    UNKNOWN_TO_OPTIMIZER = "unknown-to-optimizer"
+    UNKNOWN_TO_MODEL = "unknown-to-model"
+    HOST = "host"
+    """It is a NumPy array or a Python number, not a value of the framework."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is differentiated with respect to.
+
+    `name` is the shortest expression from the innermost user frame that reaches the object, `aliases` the other ones
+    seen. `definition` is where the program made it, where that is known.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    class_name: str = field(default="", metadata={"json": "class"})
+    shape: tuple[int | None, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One source of one question: the answer, and the facts about it."""
+
+    source: Source
+    value: int | None
+    """Its value in the flow graph; None where the graph does not hold it."""
+    status: Status
+    facts: frozenset[SourceFact] = frozenset()
+    definition: Span | None = None
+    last_use: Span | None = None
+    stand_in: str | None = None
+    """The name of the other object that the target used where this one was expected."""
+    stand_in_span: Span | None = None
+    """The statement that put that other object in the source's stead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The exception with which the framework answered.
+
+    `kind` is a neutral word for what went wrong, None where the backend does not recognise it.
+    """
+
+    type_name: str
+    message: str
+    kind: str | None = None
+    op: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request for gradients.
+
+    `recording` is the scope whose record is asked, None where the framework records everything that is not paused.
+    `targets` are values of the flow graph. `is_filtered` says that the program drops a missing gradient by itself
+    before anything uses it.
+    """
+
+    kind: str
+    framework: str
+    places: tuple[Place, ...]
+    time: int
+    target: str
+    targets: tuple[int, ...]
+    asked: tuple[Asked, ...]
+    recording: int | None = None
+    failure: Failure | None = None
+    order: int = 1
+    """2 where the target is itself a gradient."""
+    is_filtered: bool = False
+    target_span: Span | None = None
+    """Where the target was made."""
+
+    @property
+    def span(self) -> Span | None:
+        return self.places[0].span if self.places else None

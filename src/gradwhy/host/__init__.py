@@ -1,0 +1,1 @@
+"""Values that leave a framework for NumPy or Python, and come back."""

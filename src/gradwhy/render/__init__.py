@@ -1,0 +1,1 @@
+"""Findings and reports as text and files; one file a format."""

@@ -1,0 +1,1 @@
+"""The user's Python: positions, names, statements."""
