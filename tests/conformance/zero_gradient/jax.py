@@ -1,0 +1,14 @@
+import jax
+import jax.numpy as jnp
+
+params = {"x": jnp.array([-0.5, -1.0, -2.0]), "w": jnp.array([1.0, 2.0, 3.0])}
+
+
+def loss(params):
+    h = jax.nn.relu(params["x"] * 2.0)  # cut
+    return jnp.sum(h * 3.0) + jnp.sum(params["w"] * params["w"])
+
+
+grads = jax.grad(loss)(params)
+print("x", float(jnp.linalg.norm(grads["x"])))
+print("w", float(jnp.linalg.norm(grads["w"])))
