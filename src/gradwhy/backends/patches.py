@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import inspect
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -23,18 +25,27 @@ def open_patches() -> tuple[str, ...]:
 def patch(owner: Any, name: str, value: Any) -> Undo:
     """Set `owner.name` to `value`; calling the result puts back what was there.
 
-    An attribute that `owner` only inherited is removed again, not copied down.
+    An attribute that `owner` only inherited is removed again, not copied down. What the program has meanwhile put over our
+    value is its own and stays.
     """
-    before = vars(owner).get(name, _ABSENT) if hasattr(owner, "__dict__") else getattr(owner, name, _ABSENT)
+    before = _held(owner, name)
     setattr(owner, name, value)
+    ours = _held(owner, name)
 
     def put_back() -> None:
+        if _held(owner, name) is not ours:
+            return
         if before is _ABSENT:
             delattr(owner, name)
         else:
             setattr(owner, name, before)
 
     return standing(f"{getattr(owner, '__name__', type(owner).__name__)}.{name}", put_back)
+
+
+def _held(owner: Any, name: str) -> Any:
+    """What `owner` itself holds under `name`, a descriptor as it is."""
+    return vars(owner).get(name, _ABSENT) if hasattr(owner, "__dict__") else getattr(owner, name, _ABSENT)
 
 
 def standing(label: str, put_back: Callable[[], None]) -> Undo:
@@ -73,21 +84,27 @@ class Hooks:
         self.add(patch(owner, name, value))
 
     def take_off(self) -> None:
-        """Undo every patch, the last one first."""
+        """Undo every patch, the last one first; one that cannot be undone does not keep the others standing."""
         self.are_on = False
+        problem: Exception | None = None
         while self._undos:
-            self._undos.pop()()
+            try:
+                self._undos.pop()()
+            except Exception as wrong:
+                problem = problem or wrong
+        if problem is not None:
+            raise problem
 
     def fail(self, what: str, problem: BaseException) -> None:
         """Take the hooks off because `problem` was raised in the hook `what`; re-raises what is the user's own."""
-        try:
+        # What went wrong first is what is told, not an undo that fails, too.
+        with contextlib.suppress(Exception):
             self.take_off()
-        finally:
-            if not isinstance(problem, Exception):
-                raise problem
-            if not self._has_failed:
-                self._has_failed = True
-                self._witness.failed(what, problem)
+        if not isinstance(problem, Exception):
+            raise problem
+        if not self._has_failed:
+            self._has_failed = True
+            self._witness.failed(what, problem)
 
     def guarded(self, what: str, body: Callable[..., Any]) -> Callable[..., Any]:
         """`body` as a hook named `what`: it gives None instead of raising, and nothing once the hooks are off."""
@@ -120,7 +137,9 @@ class Hooks:
         `before(args, kwargs)` may give a token, which `after(token, result, args, kwargs)` and
         `raised(token, problem, args, kwargs)` receive. The result is handed on untouched.
         """
-        original = getattr(owner, name)
+        held = inspect.getattr_static(owner, name, None)
+        method = type(held) if isinstance(held, (staticmethod, classmethod)) else None
+        original = held.__func__ if isinstance(held, (staticmethod, classmethod)) else getattr(owner, name)
         begin = self.guarded(f"{what}.before", before) if before else None
         finish = self.guarded(f"{what}.after", after) if after else None
         broke = self.guarded(f"{what}.raised", raised) if raised else None
@@ -140,7 +159,7 @@ class Hooks:
                 finish(token, result, args, kwargs)
             return result
 
-        self.patch(owner, name, observed)
+        self.patch(owner, name, method(observed) if method else observed)
 
 
 def hook_body(what: str, body: Callable[..., Any]) -> Callable[..., Any]:
