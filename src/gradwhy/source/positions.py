@@ -24,6 +24,7 @@ _MOST_VERDICTS = 50_000
 _verdicts: dict[int, bool] = {}
 # An id is only good while its code lives, so every code object with a verdict is kept.
 _judged: list[CodeType] = []
+_files: dict[str, bool] = {}
 _library_folders: set[str] = set()
 
 
@@ -33,9 +34,19 @@ def is_user_code(code: CodeType) -> bool:
     return _judge(code) if verdict is None else verdict
 
 
+def is_user_file(path: str) -> bool:
+    """Whether a file is the author's own: not of Python, of an installed library or of gradwhy."""
+    known = _files.get(path)
+    if known is None:
+        whole = absolute_path(path)
+        known = _files[path] = not any(_is_library_path(spelling) for spelling in {whole, os.path.realpath(whole)})
+    return known
+
+
 def mark_library(folder: str) -> None:
     """Count the code below `folder` as a library's: a framework that runs from its own source tree."""
     _library_folders.update(_spellings(folder))
+    _files.clear()
     _verdicts.clear()
     _judged.clear()
 
@@ -153,8 +164,7 @@ def _is_users(code: CodeType) -> bool:
     if name.startswith("<"):
         # The methods that `dataclasses` writes are compiled from a `<string>`, too.
         return _TYPED.match(name) is not None and not code.co_qualname.startswith("__create_fn__")
-    path = absolute_path(name)
-    return not any(_is_library_path(spelling) for spelling in {path, os.path.realpath(path)})
+    return is_user_file(name)
 
 
 def _is_library_path(path: str) -> bool:
