@@ -106,7 +106,8 @@ class Op:
 
     `time` orders ops, scopes, writes and questions of one run. `places` are the user frames, innermost first, from the
     op up to the frame that holds the question's scope. `is_recorded` is the framework's own word whether it keeps the
-    op for a backward pass, None where it does not say. `is_boundary` marks an optimizer's update and the backward ops
+    op for a backward pass, None where it does not say. Ids increase in the order in which ops ran; `time` may repeat where
+    the body of a compiled function ran as one step. `is_boundary` marks an optimizer's update and the backward ops
     of an earlier question: a path does not go through them.
     """
 
@@ -156,6 +157,8 @@ class Scope:
     watches: tuple[Watch, ...] = ()
     holds_leaves: bool = True
     end_span: Span | None = None
+    name: str = ""
+    """What the user calls it: `tape` in `with tf.GradientTape() as tape`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ class SourceFact(StrEnum):
     HELD_BY_OPTIMIZER = "held-by-optimizer"
     UNKNOWN_TO_OPTIMIZER = "unknown-to-optimizer"
     UNKNOWN_TO_MODEL = "unknown-to-model"
+    MADE_IN_CALL = "made-in-call"
+    """It was made anew while the model was called, and is used in that call only."""
     HOST = "host"
     """It is a NumPy array or a Python number, not a value of the framework."""
 
@@ -66,6 +68,8 @@ class Asked:
     """The name of the other object that the target used where this one was expected."""
     stand_in_span: Span | None = None
     """The statement that put that other object in the source's stead."""
+    stand_in_kind: str | None = None
+    """How the other object came about, a neutral word: `clone`, `same-forward`; None where nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,8 @@ class Question:
     is_filtered: bool = False
     target_span: Span | None = None
     """Where the target was made."""
+    earlier: Span | None = None
+    """Where the same recording, or graph, was asked before."""
 
     @property
     def span(self) -> Span | None:

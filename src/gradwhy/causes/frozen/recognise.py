@@ -1,0 +1,23 @@
+"""The source is marked as not trainable, or is no trainable weight by its nature."""
+
+from __future__ import annotations
+
+from gradwhy.diagnose.claims import elsewhere
+from gradwhy.diagnose.lost import Claim, Lost
+from gradwhy.flow import Barrier, Severity, SourceFact
+
+GOES_BEFORE = ("unknown", "unused", "rebound")
+
+
+def recognise(lost: Lost) -> Claim | None:
+    """A claim where the source is frozen and nothing nearer to the source cuts the path."""
+    region = lost.region
+    if region is not None and region.barrier is not Barrier.UNWATCHED:
+        return None
+    if lost.has(SourceFact.STATISTIC):
+        place = lost.question.span
+        return elsewhere(lost, "frozen", place, label="statistic", help="statistic", severity=Severity.NOTE)
+    if lost.has(SourceFact.FROZEN):
+        place = lost.asked.definition or lost.question.span
+        return elsewhere(lost, "frozen", place, help="trainable", severity=Severity.NOTE)
+    return None

@@ -1,0 +1,21 @@
+"""The source takes no part in the target."""
+
+from __future__ import annotations
+
+from gradwhy.diagnose.claims import elsewhere
+from gradwhy.diagnose.lost import Claim, Lost
+
+GOES_BEFORE = ("unknown",)
+
+
+def recognise(lost: Lost) -> Claim | None:
+    """A claim where the target's whole ancestry is known and the source is not in it."""
+    if lost.path is not None or not lost.is_complete:
+        return None
+    asked = lost.asked
+    if lost.question.order > 1:
+        return elsewhere(lost, "unused", asked.last_use or lost.question.span, label="cut", help="derivative-zero")
+    if asked.last_use is not None:
+        return elsewhere(lost, "unused", asked.last_use, label="last-use")
+    place = asked.definition or lost.question.span
+    return elsewhere(lost, "unused", place, label="defined" if asked.definition else "cut", help="never-called")
