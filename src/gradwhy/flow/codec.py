@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from enum import Enum
@@ -28,6 +29,8 @@ def to_json(value: Any) -> Any:
         return sorted(to_json(v) for v in value)
     if isinstance(value, (list, tuple)):
         return [to_json(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no NaN and no infinity; a report about NaN must still be JSON.
     return value
 
 
@@ -68,6 +71,8 @@ def _read(kind: Any, raw: Any, where: str) -> Any:
         _expect(isinstance(raw, dict), None, where, "an object")
         return {str(k): _read(args[1], v, f"{where}.{k}") for k, v in raw.items()}
     if kind is float:
+        if raw in ("nan", "inf", "-inf"):
+            return float(raw)
         return _expect(isinstance(raw, (int, float)) and not isinstance(raw, bool), raw, where, "a number")
     if kind in (int, str, bool):
         good = isinstance(raw, kind) and not (kind is int and isinstance(raw, bool))
