@@ -82,7 +82,9 @@ class Names:
         found = sorted(self._expressions(id(self._canonical(value))))
         if not found:
             return "", ()
-        texts = dict.fromkeys(expression.text for expression in _spread(found))
+        # What a library hangs on an object under a private name is no name to show beside a public one.
+        shown = [expression for expression in found if not expression.is_private] or found
+        texts = dict.fromkeys(expression.text for expression in _spread(shown))
         name, *others = texts
         return name, tuple(others[:MOST_ALIASES])
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from gradwhy.flow import Span
 from gradwhy.source.files import SourceFile, read
+from gradwhy.source.guards import drops_none
 from gradwhy.source.locate import (
     call_at,
     expression_at,
@@ -24,6 +25,7 @@ __all__ = [
     "assigned_names",
     "call_argument",
     "call_argument_span",
+    "drops_none",
     "expression_at",
     "names_read",
     "short_text",
