@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from forkserver import ForkServer
 from gradwhy.backends.patches import open_patches
 
 pytest_plugins = ["pytester"]
@@ -27,6 +28,21 @@ def no_patch_left_behind() -> Iterator[None]:
             left.remove(label)
     if left:
         pytest.fail(f"left behind: {', '.join(left)}")
+
+
+@pytest.fixture(scope="session")
+def server_of() -> Iterator[Callable[[str], ForkServer]]:
+    """The server that runs programs under a framework; started when first asked for."""
+    servers: dict[str, ForkServer] = {}
+
+    def server(framework: str) -> ForkServer:
+        if framework not in servers:
+            servers[framework] = ForkServer(framework)
+        return servers[framework]
+
+    yield server
+    for started in servers.values():
+        started.close()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-CONFTEST = Path(__file__).parents[1] / "conftest.py"
+TESTS = Path(__file__).parents[1]
 
 
 def outcomes_of(pytester: pytest.Pytester, test: str) -> dict[str, int]:
-    pytester.makeconftest(CONFTEST.read_text(encoding="utf-8"))
+    pytester.makeconftest((TESTS / "conftest.py").read_text(encoding="utf-8"))
+    pytester.makeini(f"[pytest]\npythonpath = {TESTS / 'support'}")
     pytester.makepyfile(test)
     # A process of its own: the list of open patches is one for each process, and this test has the fixture, too.
     return pytester.runpytest_subprocess("-p", "no:cacheprovider").parseoutcomes()

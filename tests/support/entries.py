@@ -1,0 +1,41 @@
+"""What a forked child runs: a program as `python PROGRAM` would, or under gradwhy."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+
+
+def plain(program: str, *arguments: str) -> int:
+    """Run `program` as `python PROGRAM ARGUMENTS` does."""
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__file__=program, __builtins__=__builtins__)
+    sys.modules["__main__"] = main
+    sys.argv = [program, *arguments]
+    sys.path[0] = str(Path(program).resolve().parent)
+    code = compile(Path(program).read_bytes(), str(Path(program).resolve()), "exec")
+    try:
+        exec(code, main.__dict__)
+    except SystemExit:
+        raise
+    except BaseException as problem:
+        # The frame of this function is not the program's.
+        assert problem.__traceback__ is not None
+        problem.__traceback__ = problem.__traceback__.tb_next
+        sys.excepthook(type(problem), problem, problem.__traceback__)
+        return 1
+    return 0
+
+
+def observed(program: str, *arguments: str) -> int:
+    """Run `gradwhy run --format json --output report.json PROGRAM ARGUMENTS`."""
+    return gradwhy("run", "--format", "json", "--output", "report.json", program, *arguments)
+
+
+def gradwhy(*arguments: str) -> int:
+    """Run the command line of gradwhy."""
+    from gradwhy.cli.main import main
+
+    sys.argv = ["gradwhy", *arguments]
+    return main() or 0
