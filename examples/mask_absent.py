@@ -1,0 +1,15 @@
+"""There is no mask: every gradient arrives."""
+
+import tensorflow as tf
+
+tf.keras.utils.set_random_seed(5)
+x = tf.Variable([[1., 2., 3.]])
+layer = tf.keras.layers.Dense(2, activation="relu")
+
+with tf.GradientTape() as tape:
+    y = layer(x)
+    loss = tf.reduce_mean(y ** 2)
+
+(dkernel, dbias), dx = tape.gradient(loss, [layer.trainable_variables, x])
+for name, g in [("kernel", dkernel), ("bias", dbias), ("x", dx)]:
+    print(name, None if g is None else float(tf.norm(g)))
