@@ -1,0 +1,333 @@
+"""Where values leave TensorFlow for NumPy or Python and come back, and where user-defined gradients are recorded."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from types import FrameType
+from typing import Any
+
+from gradwhy.backends.patches import Hooks
+from gradwhy.backends.tensorflow.record import LEAF, Made, Record, Recorder, Written, dtype_number, walk
+from gradwhy.host.reading import feeding_names, inner_exit, resolved
+from gradwhy.source.positions import is_user_code
+
+_MOST_FLOATS = 4096
+_MOST_EXITS = 48
+_MOST_LOOKED_AT = 64
+HOST = "host"
+"""The EXTRA of a record whose inputs left the framework: their edge is cut."""
+LIKELY = "likely"
+"""The same, where the link was inferred and not observed."""
+CUSTOM = "custom"
+"""The EXTRA of a record of a user-defined gradient is a `CustomGradient`."""
+
+_EXITS = {
+    "numpy": ".numpy()",
+    "__array__": "numpy.asarray",
+    "__float__": "float",
+    "__int__": "int",
+    "__index__": "int",
+    "__complex__": "complex",
+}
+
+
+class CustomGradient:
+    """A user-defined gradient: its function, and for which inputs it gave None or zeros."""
+
+    __slots__ = ("function", "given_none", "given_zero")
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self.given_none: set[int] = set()
+        self.given_zero: set[int] = set()
+
+    def note(self, given: Any) -> None:
+        """What the user's function gave for each input."""
+        for index, gradient in enumerate(given if isinstance(given, (list, tuple)) else [given]):
+            if gradient is None:
+                self.given_none.add(index)
+            elif hasattr(gradient, "_numpy_internal") and not gradient._numpy_internal().any():
+                self.given_zero.add(index)
+            else:
+                self.given_none.discard(index)
+                self.given_zero.discard(index)
+
+
+class Doors:
+    """The host doors of one run.
+
+    A link is only read when a gradient is missing, so that a false one cannot hurt a healthy program.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        recorder.entered = self.entered  # type: ignore[method-assign]
+        self.arrays: dict[int, tuple[weakref.ref[Any], Written]] = {}
+        self.floats: OrderedDict[float, list[Written]] = OrderedDict()
+        self.exits: dict[int, deque[tuple[int, Written]]] = {}
+
+    def attach(self, hooks: Hooks, modules: dict[str, Any]) -> None:
+        tensor = modules["ops"]._EagerTensorBase
+        for name, said in _EXITS.items():
+            if name in vars(tensor):
+                hooks.wrap(tensor, name, f"tensorflow.{name}", after=self._left_by(said))
+        hooks.wrap(modules["constant_op"], "convert_to_eager_tensor", "tensorflow.convert", after=self._converted)
+        self._hooks = hooks
+        begin = hooks.guarded("tensorflow.custom.before", self._custom)
+        record = modules["record"]
+        hooks.patch(record, "record_operation", self._watched_operation(record.record_operation, begin))
+        script = modules["script_ops"]
+        if hasattr(script, "py_func_common"):
+            hooks.wrap(script, "py_func_common", "tensorflow.numpy_function", before=self._hidden, after=self._numpy_function)
+        if hasattr(script, "EagerFunc"):
+            hooks.wrap(script.EagerFunc, "__call__", "tensorflow.py_function", before=self._py_begins, after=self._py_ends)
+
+    def question_answered(self) -> None:
+        """Forget the numbers that left before the question: a float links only within one."""
+        self.floats.clear()
+
+    # Leaving
+
+    def _left_by(self, said: str) -> Any:
+        def left(token: Any, result: Any, args: tuple[Any, ...], kwargs: Any) -> None:
+            state = self.recorder.state
+            if not state.is_ours:
+                self.left(args[0], result, said, sys._getframe(2))
+
+        return left
+
+    def left(self, tensor: Any, result: Any, said: str, frame: FrameType | None) -> None:
+        """`tensor` left the framework as `result`."""
+        made = self.recorder.made.get(id(tensor))
+        if made is None or not made.record[1]:
+            return
+        self.note_exit((made,), result, said, frame)
+
+    def note_exit(self, inputs: tuple[Any, ...], result: Any, said: str, frame: FrameType | None) -> None:
+        frames, mine = walk(frame)
+        if not frames:
+            return
+        recorder = self.recorder
+        exit = Written([said, inputs, frames, recorder.state.scopes, next(recorder.clock), HOST, mine, 0])
+        kind = type(result)
+        if kind is float:
+            self.floats.setdefault(result, []).append(exit)
+            if len(self.floats) > _MOST_FLOATS:
+                self.floats.popitem(last=False)
+        elif hasattr(result, "dtype") and hasattr(result, "ndim"):
+            if result.ndim == 0 and result.dtype.kind == "f":
+                self.floats.setdefault(float(result), []).append(exit)
+            else:
+                self._note_array(result, exit)
+        code, lasti = frames[0]
+        self.exits.setdefault(id(code), deque(maxlen=_MOST_EXITS)).append((lasti, exit))
+
+    def _note_array(self, array: Any, exit: Written) -> None:
+        key = id(array)
+        arrays = self.arrays
+
+        def forget(dead: Any) -> None:
+            if key in arrays and arrays[key][0] is dead:
+                del arrays[key]
+
+        try:
+            arrays[key] = (weakref.ref(array, forget), exit)
+        except TypeError:
+            return
+
+    # Coming back
+
+    def _converted(self, token: Any, result: Any, args: tuple[Any, ...], kwargs: Any) -> None:
+        given = args[0]
+        if given is result or self.recorder.state.is_ours or id(result) in self.recorder.made:
+            return
+        if type(given) in (int, bool, str, bytes) or (type(given) is float and given not in self.floats):
+            return
+        self.entered(result, given, sys._getframe(2))
+
+    def entered(self, tensor: Any, given: Any, frame: FrameType) -> Made:
+        """`tensor` was made from the host value `given`, which may have left the framework before."""
+        recorder = self.recorder
+        frames, mine = walk(frame)
+        sources, is_observed = self.origins(given), True
+        if not sources and frames:
+            sources, is_observed = self.likely(given, frame), False
+        record: Record = [LEAF, (), frames, recorder.state.scopes, next(recorder.clock), None, mine, dtype_number(tensor)]
+        if sources:
+            record[0], record[1], record[5] = "constant", tuple(sources), HOST if is_observed else LIKELY
+        return recorder.keep(tensor, record)
+
+    def origins(self, given: Any) -> list[Any]:
+        """The exits, or records, from which a host value was seen to come."""
+        found: list[Any] = []
+        for part in _parts(given):
+            exit = self._origin(part)
+            if exit is not None and exit not in found:
+                found.append(exit)
+        return found
+
+    def _origin(self, value: Any) -> Any:
+        if type(value) is float or (hasattr(value, "dtype") and getattr(value, "ndim", None) == 0):
+            return self._float_origin(float(value)) if _is_real(value) else None
+        while value is not None:
+            known = self.arrays.get(id(value))
+            if known is not None and known[0]() is value:
+                return known[1]
+            if isinstance(value, memoryview):
+                made = self.recorder.made.get(id(value.obj))
+                return made if made is not None and made.record[1] else None
+            value = getattr(value, "base", None)
+        return None
+
+    def _float_origin(self, value: float) -> Any:
+        exits = self.floats.get(value, ())
+        return exits[0] if len(exits) == 1 and value not in (0.0, 1.0) else None
+
+    def likely(self, given: Any, frame: FrameType | None) -> list[Any]:
+        """The values from which, by the text of the function, a host value was likely computed."""
+        while frame is not None and not _is_users(frame):
+            frame = frame.f_back
+        if frame is None:
+            return []
+        feeding = feeding_names(frame.f_code, frame.f_lasti)
+        if feeding is None:
+            return []
+        found: list[Any] = []
+        names = dict(frame.f_globals) if frame.f_locals is frame.f_globals else frame.f_locals
+        for name, reads_at in feeding.names:
+            value = names.get(name, frame.f_globals.get(name))
+            span = inner_exit(reads_at, lambda called: resolved(called, frame)) or reads_at
+            for exit in self._as_exit(value, name, span, frame):
+                found.append(exit)
+        for lasti, exit in self.exits.get(id(frame.f_code), ()):
+            if feeding.covers(frame.f_code, lasti) and exit not in found:
+                found.append(exit)
+        return found
+
+    def _as_exit(self, value: Any, name: str, span: Any, frame: FrameType) -> Iterable[Any]:
+        recorder = self.recorder
+        made = recorder.made.get(id(value))
+        if made is not None and made.record[1]:
+            record: Record = ["numpy", (made,), (), recorder.state.scopes, next(recorder.clock), LIKELY, True, 0]
+            yield _Read(record, span)
+            return
+        origin = self._origin(value) if hasattr(value, "base") else None
+        if origin is not None:
+            if isinstance(origin, Made):
+                record = ["numpy", (origin,), (), recorder.state.scopes, next(recorder.clock), LIKELY, True, 0]
+                yield _Read(record, span)
+            else:
+                yield origin
+
+    # NumPy and Python functions that TensorFlow calls
+
+    def _hidden(self, args: tuple[Any, ...], kwargs: Any) -> int:
+        return next(self.recorder.clock)
+
+    def _numpy_function(self, token: Any, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        inputs = args[1] if len(args) > 1 else kwargs.get("inp", ())
+        recorder = self.recorder
+        made = tuple(m for m in (_made_of(recorder, t) for t in inputs) if m is not None)
+        frames, mine = walk(sys._getframe(2))
+        record: Record = ["numpy_function", made, frames, recorder.state.scopes, next(recorder.clock), HOST, mine, 1]
+        for index, tensor in enumerate(result if isinstance(result, (list, tuple)) else [result]):
+            if tensor is not None and hasattr(tensor, "_numpy_internal"):
+                recorder.keep(tensor, record, index)
+
+    def _py_begins(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A `py_function` runs its body on eager tensors of its own; the op that holds it is reported afterwards."""
+        tensors = args[3] if len(args) > 3 else kwargs.get("args", ())
+        recorder = self.recorder
+        bodies = []
+        for tensor in tensors:
+            inner: Record = ["py_function", (), (), recorder.state.scopes, next(recorder.clock), None, True, 1]
+            if hasattr(tensor, "_numpy_internal"):
+                recorder.keep(tensor, inner)
+            bodies.append(inner)
+        return bodies
+
+    def _py_ends(self, token: Any, result: Any, args: tuple[Any, ...], kwargs: Any) -> None:
+        outputs = result if isinstance(result, (list, tuple)) else [result]
+        made = tuple(self.recorder.made.get(id(t)) for t in outputs)
+        self.recorder.state.body = (token, made)
+
+    # User-defined gradients
+
+    def _watched_operation(self, original: Any, begin: Any) -> Any:
+        """`record_operation` with the user's backward function observed, not changed."""
+
+        def record_operation(op_type: Any, outputs: Any, inputs: Any, backward: Any, *args: Any, **kwargs: Any) -> Any:
+            observed = begin(op_type, outputs, inputs, backward)
+            return original(op_type, outputs, inputs, observed or backward, *args, **kwargs)
+
+        return record_operation
+
+    def _custom(self, name: Any, outputs: Any, inputs: Any, backward: Any) -> Any:
+        """`record_operation(name, outputs, inputs, backward)`: one op in the tape's eyes."""
+        caller = sys._getframe(3)
+        if not caller.f_code.co_filename.endswith("custom_gradient.py"):
+            return None
+        recorder = self.recorder
+        frames, mine = walk(caller)
+        custom = CustomGradient(_user_function(backward))
+        made = tuple(recorder.of(t) for t in inputs)
+        number = dtype_number(outputs[0]) if outputs else 0
+        record: Record = [
+            str(name), made, frames, recorder.state.scopes, next(recorder.clock), custom, mine, number
+        ]  # fmt: skip
+        for index, tensor in enumerate(outputs):
+            recorder.keep(tensor, record, index)
+        note = self._hooks.guarded("tensorflow.custom.after", custom.note)
+
+        def observed(*upstream: Any) -> Any:
+            given = backward(*upstream)
+            note(given)
+            return given
+
+        return observed
+
+
+class _Read(Written):
+    """A value that left where a NumPy function read it, which was not seen but stands in the text at `span`."""
+
+    __slots__ = ("span",)
+
+    def __init__(self, record: Record, span: Any) -> None:
+        super().__init__(record)
+        self.span = span
+
+
+def _made_of(recorder: Recorder, given: Any) -> Made | None:
+    handle = getattr(given, "handle", None) if hasattr(type(given), "handle") else None
+    key = handle if handle is not None else given
+    return recorder.of(key) if hasattr(key, "_numpy_internal") or handle is not None else None
+
+
+def _is_users(frame: FrameType) -> bool:
+    return is_user_code(frame.f_code)
+
+
+def _is_real(value: Any) -> bool:
+    return type(value) is float or getattr(getattr(value, "dtype", None), "kind", "") == "f"
+
+
+def _parts(given: Any) -> Iterable[Any]:
+    """The host values in what was converted: itself, or the first members of a list."""
+    if isinstance(given, (list, tuple)):
+        for part in given[:_MOST_LOOKED_AT]:
+            yield from _parts(part)
+    else:
+        yield given
+
+
+def _user_function(backward: Any) -> Any:
+    """The user's own gradient function inside the wrapper that TensorFlow made of it."""
+    for cell in getattr(backward, "__closure__", None) or ():
+        held = cell.cell_contents
+        if callable(held) and getattr(held, "__name__", "") and getattr(held, "__code__", None) is not None:
+            if "custom_gradient" not in held.__code__.co_filename:
+                return held
+    return None

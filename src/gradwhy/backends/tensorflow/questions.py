@@ -1,0 +1,306 @@
+"""The moments at which a program asks TensorFlow for gradients, and what it is told."""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import FrameType
+from typing import Any
+
+from gradwhy.backends.contract import Answer, Witness
+from gradwhy.backends.patches import Hooks
+from gradwhy.backends.tensorflow import record as rec
+from gradwhy.backends.tensorflow.describe import Slice
+from gradwhy.backends.tensorflow.doors import Doors
+from gradwhy.backends.tensorflow.functions import Functions
+from gradwhy.backends.tensorflow.ops import Registry
+from gradwhy.backends.tensorflow.record import Recorder, walk
+from gradwhy.backends.tensorflow.scopes import Tapes, TapeScope
+from gradwhy.backends.tensorflow.sources import (
+    SourceNames,
+    definition_of,
+    facts_of,
+    flat_sources,
+    full_argument,
+    key_of,
+    passed_text,
+)
+from gradwhy.flow import Asked, Failure, FlowGraph, Question, Span, Status
+from gradwhy.source.guards import drops_none
+from gradwhy.source.positions import is_user_code, live_user_frames, places_of
+from gradwhy.source.statements import call_argument
+
+_KINDS = {"gradient": "tape.gradient", "jacobian": "tape.jacobian", "batch_jacobian": "tape.batch_jacobian"}
+_NO_GRADIENT = re.compile(r"has no entry for: (\w+)|op type: (\w+)|No gradient defined for operation.*?'(\w+)'")
+
+
+class Questions:
+    """Holds the doors at which gradients are asked for."""
+
+    def __init__(
+        self,
+        witness: Witness,
+        recorder: Recorder,
+        tapes: Tapes,
+        functions: Functions,
+        doors: Doors,
+        modules: dict[str, Any],
+    ) -> None:
+        self.witness, self.recorder, self.tapes = witness, recorder, tapes
+        self.functions, self.doors = functions, doors
+        self.registry = Registry(modules["ops"])
+        self.dtypes = modules["dtypes"]
+
+    def attach(self, hooks: Hooks, backprop: Any) -> None:
+        tape = backprop.GradientTape
+        for name, kind in _KINDS.items():
+            before, after, raised = self._begins(kind), self._answered(kind), self._raised(kind)
+            hooks.wrap(tape, name, f"tensorflow.{name}", before=before, after=after, raised=raised)
+        hooks.wrap(tape, "watch", "tensorflow.watching", raised=self._not_watchable)
+
+    def _begins(self, kind: str) -> Any:
+        def begins(args: tuple[Any, ...], kwargs: Any) -> bool:
+            state = self.recorder.state
+            was = state.is_backward
+            state.is_backward = True
+            return was
+
+        return begins
+
+    def _answered(self, kind: str) -> Any:
+        def answered(was: bool, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            self.recorder.state.is_backward = bool(was)
+            if was:
+                return
+            target, sources = arguments(args, kwargs)
+            answers = flat_sources(result)
+            wanted = flat_sources(sources)
+            if len(answers) != len(wanted):
+                answers = [result] * len(wanted)
+            statuses = tuple(status_of(a) for a in answers)
+            self.ask(kind, args[0], target, sources, wanted, statuses, None, sys._getframe(3))
+
+        return answered
+
+    def _raised(self, kind: str) -> Any:
+        def raised(was: bool, problem: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            self.recorder.state.is_backward = bool(was)
+            if was or not isinstance(problem, Exception) or len(args) + len(kwargs) < 3:
+                return
+            target, sources = arguments(args, kwargs)
+            wanted = flat_sources(sources)
+            failure = failure_of(problem)
+            statuses = (Status.ERROR,) * len(wanted)
+            self.ask(kind, args[0], target, sources, wanted, statuses, failure, sys._getframe(3))
+            self.witness.escaped(problem)
+
+        return raised
+
+    def _not_watchable(self, token: Any, problem: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not isinstance(problem, Exception):
+            return
+        given = args[1] if len(args) > 1 else kwargs.get("tensor")
+        wanted = flat_sources(given)
+        failure = Failure(type(problem).__name__, str(problem), "not-watchable")
+        statuses = (Status.ERROR,) * len(wanted)
+        self.ask("tape.watch", args[0], None, given, wanted, statuses, failure, sys._getframe(3))
+        self.witness.escaped(problem)
+
+    def ask(
+        self,
+        kind: str,
+        tape: Any,
+        target: Any,
+        sources: Any,
+        wanted: list[Any],
+        statuses: tuple[Status, ...],
+        failure: Failure | None,
+        frame: FrameType | None,
+    ) -> None:
+        """Tell the witness of a question, with the means to describe it."""
+        frames, mine = walk(frame)
+        scope = self.tapes.of(tape)
+        earlier = scope.asked[-1] if scope is not None and scope.asked else None
+        building = Building(self, kind, target, wanted, statuses, failure, frame, frames, scope, earlier, tape)
+        key = (kind, tuple((id(code), lasti) for code, lasti in frames[:2]))
+        self.witness.answered(Answer(kind, "tensorflow", key, statuses, building.build))
+        if scope is not None:
+            scope.asked.append(frames)
+            del scope.asked[:-2]
+        self.recorder.question_answered()
+        self.doors.question_answered()
+
+
+class Building:
+    """One question on its way from the framework's objects to the model's."""
+
+    def __init__(
+        self,
+        questions: Questions,
+        kind: str,
+        target: Any,
+        wanted: list[Any],
+        statuses: tuple[Status, ...],
+        failure: Failure | None,
+        frame: FrameType | None,
+        frames: rec.RawFrames,
+        scope: TapeScope | None,
+        earlier: rec.RawFrames | None,
+        tape: Any,
+    ) -> None:
+        self.questions, self.kind, self.target, self.wanted = questions, kind, target, wanted
+        self.statuses, self.failure, self.frame, self.frames = statuses, failure, frame, frames
+        self.scope, self.earlier, self.tape = scope, earlier, tape
+
+    def build(self, with_graph: bool) -> tuple[Question, FlowGraph | None]:
+        """The question with its names and, if asked for, the slice of the flow graph behind it."""
+        state = self.questions.recorder.state
+        state.is_ours = True
+        try:
+            return self._build(with_graph)
+        finally:
+            state.is_ours = False
+
+    def _build(self, with_graph: bool) -> tuple[Question, FlowGraph | None]:
+        q = self.questions
+        places = places_of(self.frames)
+        span = places[0].span if places else None
+        is_asked_by_user = self.frame is not None and is_user_code(self.frame.f_code)
+        slice_ = Slice(q.recorder, q.tapes, q.functions, q.registry, q.dtypes) if with_graph else None
+        targets: tuple[int, ...] = ()
+        graph = None
+        numbers: list[int | None] = [None] * len(self.wanted)
+        origins = [origin for t in flat_sources(self.target) if (origin := self.origin(slice_, t)) is not None]
+        if slice_ is not None:
+            targets = tuple(slice_.value(o) for o in origins)
+            slice_.grow()
+            keys = [self.origin(slice_, g) for g in self.wanted]
+            numbers = [slice_.number_of(k) if k is not None else None for k in keys]
+            graph = slice_.graph(self.scope, self.watched(slice_))
+        passed = self.passed(span, is_asked_by_user)
+        names = SourceNames(live_user_frames(self.frame), passed)
+        owner = None if is_asked_by_user else self.owner(names)
+        asked = tuple(
+            Asked(
+                names.source(given, (f"{owner}.trainable_variables",) if owner else ()),
+                number,
+                status,
+                facts_of(given),
+                definition_of(q.recorder, key_of(given)),
+            )
+            for given, number, status in zip(self.wanted, numbers, self.statuses, strict=True)
+        )
+        target = (call_argument(span, 0, "target") if span and is_asked_by_user else None) or "loss"
+        question = Question(
+            kind=self.kind,
+            framework="tensorflow",
+            places=places,
+            time=next(q.recorder.clock),
+            target=target,
+            targets=targets,
+            asked=asked,
+            recording=self.scope.number if self.scope is not None else None,
+            failure=self.failure,
+            order=2 if any(self.is_gradient(o) for o in origins) else 1,
+            is_filtered=bool(span and is_asked_by_user and drops_none(span, [p.span for p in places[1:]])),
+            target_span=self.target_span(origins),
+            earlier=self.earlier_span(),
+        )
+        return question, graph
+
+    def origin(self, slice_: Slice | None, given: Any) -> Any:
+        key = key_of(given)
+        if key is None:
+            return None
+        if hasattr(key, "_numpy_internal"):
+            return self.questions.recorder.of(key)
+        return slice_.graphs.symbol(key) if slice_ is not None and hasattr(key, "graph") else None
+
+    def watched(self, slice_: Slice) -> frozenset[int]:
+        """The variables in the slice that the tape watched by itself."""
+        found = set()
+        for variable in self.tape.watched_variables():
+            handle = key_of(variable)
+            number = slice_.number_of(self.questions.recorder.of(handle)) if handle is not None else None
+            if number is not None:
+                found.add(number)
+        return frozenset(found)
+
+    def passed(self, span: Span | None, is_asked_by_user: bool) -> str | None:
+        if not is_asked_by_user:
+            return None
+        position, keyword = (0, "tensor") if self.kind == "tape.watch" else (1, "sources")
+        return passed_text(span, full_argument(span, position, keyword))
+
+    def owner(self, names: SourceNames) -> str | None:
+        """The name of the model whose library code asked."""
+        frame = self.frame
+        while frame is not None and not is_user_code(frame.f_code):
+            owner = frame.f_locals.get("self")
+            if owner is not None and hasattr(type(owner), "fit"):
+                return names.names.of(owner)[0] or None
+            frame = frame.f_back
+        return None
+
+    def is_gradient(self, origin: Any) -> bool:
+        record = getattr(origin, "record", None)
+        return record is not None and record[rec.EXTRA] is rec.BACKWARD
+
+    def target_span(self, origins: list[Any]) -> Span | None:
+        for origin in origins:
+            record = getattr(origin, "record", None)
+            if record is not None and record[rec.FRAMES]:
+                scope_frames = self.scope.frames if self.scope is not None else ()
+                home = scope_frames[0][0] if scope_frames else None
+                frames = [f for f in record[rec.FRAMES] if f[0] is home] or record[rec.FRAMES][:1]
+                places = places_of(frames[:1])
+                return places[0].span if places else None
+        return None
+
+    def earlier_span(self) -> Span | None:
+        places = places_of(self.earlier[:1]) if self.earlier else ()
+        return places[0].span if places else None
+
+
+def arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """The target and the sources of `tape.gradient` and its kin."""
+    target = args[1] if len(args) > 1 else kwargs.get("target")
+    sources = args[2] if len(args) > 2 else kwargs.get("sources", kwargs.get("source"))
+    return target, sources
+
+
+def status_of(gradient: Any) -> Status:
+    """What came back for one source. The gradients of a graph that is being built count as arrived."""
+    if gradient is None:
+        return Status.NONE
+    if hasattr(gradient, "indices") and hasattr(gradient, "values"):
+        gradient = gradient.values
+    if not hasattr(gradient, "_numpy_internal"):
+        return Status.OK
+    array = gradient._numpy_internal()
+    if array.dtype.kind not in "fc":
+        return Status.OK
+    flat = array.reshape(-1)
+    if array.dtype.kind == "f" and array.dtype.itemsize >= 4:
+        # One pass: the sum of squares is 0 only for zeros (or an underflow, looked at again), and NaN or inf for those.
+        total = float(flat.dot(flat))
+        if 0.0 < total < float("inf"):
+            return Status.OK
+    if not flat.size:
+        return Status.OK
+    if (flat != flat).any() or (abs(flat) == float("inf")).any():
+        return Status.NAN
+    return Status.OK if flat.any() else Status.ZERO
+
+
+def failure_of(problem: Exception) -> Failure:
+    """What an exception from TensorFlow means, in the model's words."""
+    message = str(problem)
+    kind = op = None
+    if isinstance(problem, RuntimeError) and "can only be used to compute one set" in message:
+        kind = "used-up"
+    elif isinstance(problem, LookupError):
+        kind = "no-gradient-registered"
+        found = _NO_GRADIENT.search(message)
+        op = next((g for g in found.groups() if g), None) if found else None
+    return Failure(type(problem).__name__, message, kind, op)

@@ -1,0 +1,368 @@
+"""One small record an op: what it was, which records its inputs came from, where it ran, and in which scopes.
+
+A record hangs on the tensors that the op made, by weak reference. It dies with the last of them, unless a record of a
+living tensor was made from it. No tensor is kept alive.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Sequence
+from itertools import count
+from types import CodeType, FrameType
+from typing import Any
+
+from gradwhy.source.positions import is_user_code, user_frames
+
+RawFrames = tuple[tuple[CodeType, int], ...]
+
+OP, INPUTS, FRAMES, SCOPES, TIME, EXTRA, MINE, DTYPE = range(8)
+"""The fields of a record. It is a list, because a class would cost twice as much and history is cut off in place.
+
+MINE says whether the op ran right under the user's line, with no library but TensorFlow's own in between. DTYPE is
+TensorFlow's number for the dtype of the first output, 0 where it is not known.
+"""
+
+Record = list[Any]
+
+LEAF = "leaf"
+"""The op of a record that stands for a value whose making was not seen."""
+VARIABLE = "variable"
+READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd"})
+WRITES = frozenset(
+    {
+        "AssignVariableOp",
+        "AssignAddVariableOp",
+        "AssignSubVariableOp",
+        "ResourceScatterUpdate",
+        "ResourceScatterAdd",
+        "ResourceScatterSub",
+        "ResourceScatterMul",
+        "ResourceScatterNdUpdate",
+        "ResourceScatterNdAdd",
+        "ResourceScatterNdSub",
+        "ResourceStridedSliceAssign",
+    }
+)
+_HISTORY = 2
+"""How many questions a value's full history outlives; older history becomes a summary."""
+_MOST_LEAVES = 48
+_MOST_SUMMED = 200_000
+SUMMED_UP = "summed up"
+"""The EXTRA of a record whose history was cut down to the values it began with and the first op on each."""
+WRITTEN = "written"
+"""The EXTRA of a record that stands for what a variable holds after a write."""
+BODY = "body"
+"""The EXTRA of a `py_function` whose inputs are what its body made."""
+DROPPED = "dropped"
+"""The op of a record that stands for history given up."""
+
+
+class Made(weakref.ref):  # type: ignore[type-arg]
+    """A tensor seen, by weak reference, and the record of what made it.
+
+    `written` holds the records of the values that the user's code wrote into a variable since it was made, the last one last.
+    """
+
+    __slots__ = ("index", "key", "record", "written")
+
+    key: int
+    record: Record
+    index: int
+    written: tuple[Record, ...]
+
+
+class ThreadState(threading.local):
+    """What is open on this thread."""
+
+    scopes: tuple[int, ...] = ()
+    bases: tuple[tuple[int, ...], ...] = ()
+    layers: tuple[weakref.ref[Any], ...] = ()
+    is_ours: bool = False
+    is_backward: bool = False
+    body: tuple[list[Record], tuple[Any, ...]] | None = None
+    """What the body of the `py_function` that has just run was given, and what it made."""
+
+
+class Recorder:
+    """The records of one run."""
+
+    def __init__(self) -> None:
+        self.made: dict[int, Made] = {}
+        self.clock = count(1)
+        self.state = ThreadState()
+        self.epochs: list[int] = []
+        self.limit = 0
+        self.custom_none: dict[str, set[int]] = {}
+        self.graphs: weakref.WeakKeyDictionary[Any, GraphRecord] = weakref.WeakKeyDictionary()
+        self._forget = self._forgetter()
+
+    def _forgetter(self) -> Any:
+        made = self.made
+
+        def forget(dead: Made) -> None:
+            # A dead tensor's id may already belong to another one.
+            if made.get(dead.key) is dead:
+                del made[dead.key]
+
+        return forget
+
+    def keep(self, tensor: Any, record: Record, index: int = 0) -> Made:
+        """Hang `record` on `tensor`, its output number `index`."""
+        made = Made(tensor, self._forget)
+        made.key = id(tensor)
+        made.record = record
+        made.index = index
+        made.written = ()
+        self.made[made.key] = made
+        return made
+
+    def leaf(self, tensor: Any, frames: RawFrames = ()) -> Made:
+        """`tensor` as a value whose making was not seen."""
+        return self.keep(tensor, [LEAF, (), frames, self.state.scopes, next(self.clock), None, True, dtype_number(tensor)])
+
+    def of(self, tensor: Any) -> Made:
+        """What is known of `tensor`."""
+        return self.made.get(id(tensor)) or self.leaf(tensor)
+
+    def on_op(
+        self, op_type: str | bytes, inputs: Sequence[Any], attrs: Any, outputs: Any, op_name: Any, graph: Any
+    ) -> None:
+        """TensorFlow ran an op, or put one into a graph that it builds. This is the hot path."""
+        state = self.state
+        if state.is_ours:
+            return
+        if graph is not None:
+            self.on_graph_op(op_name, graph, outputs)
+            return
+        frame = sys._getframe(2)
+        known, limit = self.made, self.limit
+        found = []
+        for position, tensor in enumerate(inputs):
+            made = known.get(id(tensor))
+            if made is None:
+                made = self.unseen(tensor, position, len(inputs), frame)
+            elif made.record[TIME] < limit and made.record[INPUTS] and made.record[EXTRA] is not SUMMED_UP:
+                sum_up(made.record)
+            found.append(made)
+        if op_type in WRITES:
+            self.on_write(op_type, found, frame)
+            return
+        frames, mine = walk(frame)
+        number = outputs[0]._datatype_enum() if outputs else 0
+        record: Record = [op_type, tuple(found), frames, state.scopes, next(self.clock), None, mine, number]
+        if op_type in READS:
+            record[EXTRA] = state.layers
+            written = found[0].written
+            if written:
+                record[INPUTS] = (*found, *written)
+        elif state.is_backward:
+            record[EXTRA] = BACKWARD
+        elif op_type == "VarHandleOp":
+            record[OP] = VARIABLE
+            record[EXTRA] = state.layers
+        elif op_type == "EagerPyFunc" and state.body is not None:
+            self.on_py_function(record, found)
+        if outputs:
+            forget = self._forget
+            for index, tensor in enumerate(outputs):
+                made = Made(tensor, forget)
+                made.key = key = id(tensor)
+                made.record = record
+                made.index = index
+                made.written = ()
+                known[key] = made
+
+    def unseen(self, tensor: Any, position: int, many: int, frame: FrameType) -> Made:
+        """An input without a record: TensorFlow's fast path read a variable or converted a Python value itself."""
+        given = argument(frame, position, many)
+        if given is None or given is tensor or isinstance(given, (int, float, str, bool)):
+            return self.leaf(tensor)
+        handle = getattr(given, "handle", None) if hasattr(type(given), "handle") else None
+        if handle is None and hasattr(type(given), "_value") and hasattr(given, "_value"):
+            handle = getattr(given._value, "handle", None)
+        if handle is not None:
+            variable = self.of(handle)
+            frames, mine = walk(frame)
+            inputs = (variable, *variable.written)
+            scopes, time = self.state.scopes, next(self.clock)
+            number = dtype_number(tensor)
+            return self.keep(tensor, ["ReadVariableOp", inputs, frames, scopes, time, self.state.layers, mine, number])
+        return self.entered(tensor, given, frame)
+
+    def entered(self, tensor: Any, given: Any, frame: FrameType) -> Made:
+        """`tensor` was made from the host value `given`. The host doors take this over."""
+        return self.leaf(tensor)
+
+    def on_write(self, op_type: str | bytes, found: list[Made], frame: FrameType) -> None:
+        """A variable was written: at its making, by the user's code, or by an optimizer or a layer's bookkeeping."""
+        variable, values = found[0], found[1:]
+        if variable.record[OP] == VARIABLE and not variable.record[INPUTS]:
+            # The first write gives a variable its initial value.
+            variable.record[INPUTS] = tuple(values) or (variable,)
+            return
+        if not values:
+            return
+        writer = writing_frame(frame)
+        if writer is None:
+            # What an optimizer or a layer's own bookkeeping writes ends the history of what was there.
+            variable.written = ()
+            return
+        frames, mine = walk(frame)
+        number = values[-1].record[DTYPE]
+        written = Written([op_type, (values[-1],), frames, self.state.scopes, next(self.clock), WRITTEN, mine, number])
+        is_whole = op_type == "AssignVariableOp"
+        variable.written = (written,) if is_whole else (*variable.written[-3:], written)
+
+    def on_py_function(self, record: Record, found: list[Made]) -> None:
+        """A `py_function` has run; its body's ops were recorded before it, on tensors of their own."""
+        inside, made = self.state.body  # type: ignore[misc]
+        self.state.body = None
+        for inner, given in zip(inside, found, strict=False):
+            inner[INPUTS] = (given,)
+        if made and all(m is not None for m in made):
+            record[INPUTS], record[EXTRA] = tuple(made), BODY
+
+    def on_graph_op(self, op_name: str, graph: Any, outputs: Any) -> None:
+        """An op was put into a graph: its structure stays readable there, so only what was open is kept."""
+        entry = self.graphs.get(graph)
+        if entry is None:
+            bases = self.state.bases
+            entry = self.graphs[graph] = GraphRecord(bases[-1] if bases else self.state.scopes)
+        entry.ops[op_name] = (self.state.scopes, next(self.clock), self.state.layers, self.state.is_backward)
+
+    def question_answered(self) -> None:
+        """Move on one question: history older than the last ones is summed up when it is next touched."""
+        self.epochs.append(next(self.clock))
+        if len(self.epochs) > _HISTORY:
+            self.limit = self.epochs.pop(0)
+
+
+def dtype_number(tensor: Any) -> int:
+    """TensorFlow's number for the dtype of an eager tensor, 0 for anything else."""
+    number = getattr(tensor, "_datatype_enum", None)
+    return int(number()) if number is not None else 0
+
+
+def sum_up(record: Record) -> None:
+    """Cut the history of `record` down to its beginnings: each with the first op that read it, and nothing in between.
+
+    Every record is passed through at most once, so that a value carried from step to step costs no more than it did to make.
+    """
+    first_ops: dict[int, tuple[Any, Record]] = {}
+    seen = {id(record)}
+    todo = [record]
+    is_whole = True
+    while todo:
+        at = todo.pop()
+        for made in at[INPUTS]:
+            before = made.record
+            if not before[INPUTS] or before[OP] is VARIABLE or before[OP] is LEAF:
+                first_ops.setdefault(id(made), (made, at))
+            elif before[EXTRA] is SUMMED_UP:
+                for begun in before[INPUTS]:
+                    first_ops.setdefault(id(begun), (begun, begun.record))
+            elif id(before) not in seen:
+                seen.add(id(before))
+                todo.append(before)
+        if len(first_ops) > _MOST_LEAVES or len(seen) > _MOST_SUMMED:
+            is_whole = False
+            break
+    kept: list[Any] = []
+    for made, at in first_ops.values():
+        if at is record or made.record is at:
+            kept.append(made)
+        else:
+            kept.append(Written([at[OP], (made,), *at[FRAMES:]]))
+    if not is_whole:
+        kept.append(Written([DROPPED, (), (), (), record[TIME], None, True, 0]))
+    record[INPUTS] = tuple(kept)
+    record[EXTRA] = SUMMED_UP
+
+
+class Written:
+    """A value as a variable holds it after a write: it has a record, and no tensor of its own."""
+
+    __slots__ = ("index", "record", "written")
+
+    def __init__(self, record: Record) -> None:
+        self.record, self.index, self.written = record, 0, ()
+
+
+class GraphRecord:
+    """What was open while the ops of one graph were made: scopes, time, layers, and whether a gradient was being built."""
+
+    __slots__ = ("__weakref__", "base", "ops")
+
+    def __init__(self, base: tuple[int, ...]) -> None:
+        self.base = base
+        self.ops: dict[str, tuple[tuple[int, ...], int, tuple[Any, ...], bool]] = {}
+
+
+BACKWARD = "backward"
+
+_own: dict[int, tuple[CodeType, bool]] = {}
+
+
+def _is_own(code: CodeType) -> bool:
+    """Whether the code is TensorFlow's, so that it hides nothing between a user's line and an op."""
+    known = _own.get(id(code))
+    if known is None:
+        name = code.co_filename.replace("\\", "/")
+        known = _own[id(code)] = (code, "/tensorflow/python/" in name or "/gradwhy/" in name or "/wrapt/" in name)
+    return known[1]
+
+
+def walk(frame: FrameType | None) -> tuple[RawFrames, bool]:
+    """The user's frames from `frame` outwards, and whether nothing but TensorFlow's own code stands before the first."""
+    mine = True
+    while frame is not None:
+        code = frame.f_code
+        if is_user_code(code):
+            return user_frames(frame), mine
+        if mine and not _is_own(code):
+            mine = False
+        frame = frame.f_back
+    return (), False
+
+
+_writers: dict[int, tuple[CodeType, bool]] = {}
+
+
+def _writes_for_others(code: CodeType) -> bool:
+    """Whether the code is the machinery of a variable, through which somebody else writes."""
+    known = _writers.get(id(code))
+    if known is None:
+        name = code.co_filename.replace("\\", "/")
+        own = "/tensorflow/python/" in name or "/gradwhy/" in name or "/wrapt/" in name
+        machinery = name.endswith(("/keras/src/backend/common/variables.py", "/keras/src/backend/tensorflow/core.py"))
+        known = _writers[id(code)] = (code, own or machinery)
+    return known[1]
+
+
+def writing_frame(frame: FrameType | None) -> FrameType | None:
+    """The user's frame that asked for a write; None where a library wrote for its own ends."""
+    while frame is not None and _writes_for_others(frame.f_code):
+        frame = frame.f_back
+    return frame if frame is not None and is_user_code(frame.f_code) else None
+
+
+def argument(frame: FrameType, position: int, many: int) -> Any:
+    """What the calling `gen_*_ops` function was given for input number `position`, None where it cannot be told."""
+    code = frame.f_code
+    if not code.co_filename.endswith("_ops.py") or "gen_" not in code.co_filename:
+        return None
+    given = frame.f_locals
+    names = code.co_varnames[: code.co_argcount]
+    if position < len(names):
+        value = given.get(names[position])
+        if not isinstance(value, (list, tuple)):
+            return value
+    # A list of inputs stands in one argument, before or after single ones.
+    flat: list[Any] = []
+    for name in names:
+        value = given.get(name)
+        flat.extend(value if isinstance(value, (list, tuple)) else [value])
+    return flat[position] if position < len(flat) else None

@@ -1,0 +1,188 @@
+"""What feeds a host value, by the text of the function in which it came back.
+
+The last and weakest link between a value that left its framework and one that came back: no object, memory or number
+was seen to be the same, but the function's text says that the one was computed from the other.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType
+from typing import Any
+
+from gradwhy.flow import Span
+from gradwhy.source.files import SourceFile, read
+from gradwhy.source.locate import expression_at, path_to, span_of_syntax, statement_at
+from gradwhy.source.positions import is_user_code, span_of
+
+_LEAVING_CALLS = frozenset({"float", "int", "list", "tuple"})
+_LEAVING_METHODS = frozenset({"numpy", "item", "tolist", "eval"})
+_LEAVING_MODULES = frozenset({"np", "numpy", "onp", "math", "scipy", "cv2"})
+_ADDING_METHODS = frozenset({"append", "extend", "insert", "add", "update", "setdefault"})
+_MOST_STEPS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Feeding:
+    """The names that a value was computed from, each with the span that reads it, and the lines of that computation."""
+
+    names: tuple[tuple[str, Span], ...]
+    lines: frozenset[int]
+
+    def covers(self, code: CodeType, lasti: int) -> bool:
+        """Whether the instruction stands in a statement of the computation."""
+        span = span_of(code, lasti)
+        return span is not None and span.line in self.lines
+
+
+@lru_cache(maxsize=4096)
+def feeding_names(code: CodeType, lasti: int) -> Feeding | None:
+    """What feeds the expression that runs at `lasti` of `code`; None where its text cannot be read."""
+    span = span_of(code, lasti)
+    file = read(span.file) if span else None
+    if span is None or file is None:
+        return None
+    expression, statement = expression_at(span) if span.column else None, statement_at(span)
+    if statement is None:
+        return None
+    return _Reader(file, span, _scope_of(span)).trace(expression or statement, statement)
+
+
+def leaving_call(function: Any) -> Span | None:
+    """The first call in a user's function, in the order of its text, that turns values into host values."""
+    code = getattr(function, "__code__", None)
+    if code is None or not is_user_code(code):
+        return None
+    file = read(code.co_filename)
+    if file is None or file.tree is None:
+        return None
+    for part in ast.walk(file.tree):
+        if isinstance(part, (ast.FunctionDef, ast.Lambda)) and part.lineno == code.co_firstlineno:
+            calls = sorted((c for c in ast.walk(part) if _leaves(c)), key=lambda c: (c.lineno, c.col_offset))
+            return span_of_syntax(file, calls[0], file.path) if calls else None
+    return None
+
+
+class _Reader:
+    """Follows assignments backwards through one function's text."""
+
+    def __init__(self, file: SourceFile, at: Span, scope: ast.AST) -> None:
+        self.file, self.at, self.scope = file, at, scope
+        self.names: dict[str, Span] = {}
+        self.lines: set[int] = set()
+
+    def trace(self, part: ast.AST, statement: ast.stmt) -> Feeding:
+        todo = list(_reads(part))
+        self.note(statement)
+        seen: set[str] = set()
+        while todo and len(seen) < _MOST_STEPS:
+            name, reader = todo.pop(0)
+            self.names.setdefault(name, span_of_syntax(self.file, reader, self.at.file))
+            if name in seen:
+                continue
+            seen.add(name)
+            for source, made_at in self.makers(name):
+                self.note(made_at)
+                for fed, reads in _reads(source):
+                    if fed == name:
+                        self.names[name] = span_of_syntax(self.file, reads, self.at.file)
+                    todo.append((fed, reads))
+        return Feeding(tuple(self.names.items()), frozenset(self.lines))
+
+    def note(self, statement: ast.stmt) -> None:
+        if isinstance(statement, (ast.For, ast.While, ast.With, ast.If, ast.FunctionDef, ast.ClassDef)):
+            self.lines.add(statement.lineno)
+        else:
+            self.lines.update(range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))
+
+    def makers(self, name: str) -> Iterator[tuple[ast.AST, ast.stmt]]:
+        """The expressions that give `name` its value, or add to it, with their statements."""
+        for part in ast.walk(self.scope):
+            match part:
+                case ast.Assign(targets=targets, value=value) if any(_binds(t, name) for t in targets):
+                    yield value, part
+                case ast.AnnAssign(target=target, value=ast.expr() as value) if _binds(target, name):
+                    yield value, part
+                case ast.AugAssign(target=target, value=value) if _binds(target, name):
+                    yield value, part
+                case ast.For(target=target, iter=value) if _binds(target, name):
+                    yield value, part
+                case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner, attr=attr), args=args)) if (
+                    attr in _ADDING_METHODS and _is_name(owner, name)
+                ):
+                    for argument in args:
+                        yield argument, part
+
+
+def _scope_of(span: Span) -> ast.AST:
+    """The function, or the module, whose own text holds the span."""
+    path = path_to(span)
+    functions = [p for p in path if isinstance(p, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return functions[-1] if functions else path[0]
+
+
+def _reads(part: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """The names and dotted names read in `part`, each with the innermost call that takes it out of its framework."""
+    yield from _reads_within(part, None)
+
+
+def _reads_within(part: ast.AST, leaving: ast.AST | None) -> Iterator[tuple[str, ast.AST]]:
+    if isinstance(part, ast.Call):
+        leaving = part if leaving is None or _leaves(part) else leaving
+        if isinstance(part.func, ast.Attribute):
+            yield from _reads_within(part.func.value, leaving)
+        for child in [*part.args, *(k.value for k in part.keywords)]:
+            yield from _reads_within(child, leaving)
+        return
+    if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+        yield part.id, leaving or part
+        return
+    for child in ast.iter_child_nodes(part):
+        yield from _reads_within(child, leaving)
+
+
+def _leaves(part: ast.AST) -> bool:
+    """Whether a call, as far as its text says, gives a host value."""
+    if not isinstance(part, ast.Call):
+        return False
+    if isinstance(part.func, ast.Name):
+        return part.func.id in _LEAVING_CALLS
+    if isinstance(part.func, ast.Attribute):
+        root = part.func.value
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        return part.func.attr in _LEAVING_METHODS or (isinstance(root, ast.Name) and root.id in _LEAVING_MODULES)
+    return False
+
+
+def _binds(target: ast.expr, name: str) -> bool:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return any(_binds(t, name) for t in target.elts)
+    if isinstance(target, ast.Subscript):
+        return _is_name(target.value, name)
+    if isinstance(target, ast.Starred):
+        return _binds(target.value, name)
+    return _is_name(target, name)
+
+
+def _is_name(part: ast.expr, name: str) -> bool:
+    return isinstance(part, ast.Name) and part.id == name
+
+
+def resolved(name: str, frame: Any) -> Any:
+    """What a plain name means in a live frame; None where it is not bound."""
+    return frame.f_locals.get(name, frame.f_globals.get(name))
+
+
+CallFinder = Callable[[str], Any]
+
+
+def inner_exit(reader: Span, find: CallFinder) -> Span | None:
+    """Where, inside the user's own function that is called at `reader`, values leave; None if it is no such call."""
+    expression = expression_at(reader) if reader.column else None
+    if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name):
+        return leaving_call(find(expression.func.id))
+    return None
