@@ -9,12 +9,13 @@ from pathlib import Path
 
 def plain(program: str, *arguments: str) -> int:
     """Run `program` as `python PROGRAM ARGUMENTS` does."""
+    path = str(Path(program).resolve())
     main = types.ModuleType("__main__")
-    main.__dict__.update(__file__=program, __builtins__=__builtins__)
+    main.__dict__.update(__file__=path, __builtins__=__builtins__)
     sys.modules["__main__"] = main
     sys.argv = [program, *arguments]
-    sys.path[0] = str(Path(program).resolve().parent)
-    code = compile(Path(program).read_bytes(), str(Path(program).resolve()), "exec")
+    sys.path[0] = str(Path(path).parent)
+    code = compile(Path(path).read_bytes(), path, "exec")
     try:
         exec(code, main.__dict__)
     except SystemExit:
