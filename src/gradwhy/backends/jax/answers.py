@@ -1,0 +1,187 @@
+"""What came back from a question to JAX, and how it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from types import FrameType
+from typing import Any
+
+from gradwhy.backends.jax import describe, ops, turns
+from gradwhy.backends.jax.asking import Asking
+from gradwhy.backends.jax.closed_over import StandIns
+from gradwhy.backends.jax.drawing import Drawing, Turn
+from gradwhy.backends.jax.record import Stretch, ValueRecord
+from gradwhy.flow import (
+    Asked,
+    Barrier,
+    Failure,
+    FlowGraph,
+    Passage,
+    Question,
+    Source,
+    SourceFact,
+    Status,
+    ValueKind,
+)
+from gradwhy.source import positions
+
+_HOST: ops.Edge = (Passage.CUT, Barrier.HOST)
+
+
+class Telling:
+    """The answer to a question, told as far as somebody wants to know."""
+
+    def __init__(
+        self,
+        asking: Asking,
+        gradients: Sequence[ValueRecord | None],
+        frame: FrameType | None,
+        failure: Failure | None = None,
+    ) -> None:
+        self._asking = asking
+        self._gradients = gradients
+        self._frame = frame
+        self._failure = failure
+        self._stretch = asking.stretch or Stretch(0, asking.kind, 0, asking.frames)
+        self._statuses: tuple[Status, ...] = ()
+
+    def statuses(self, gradients: Sequence[Any]) -> tuple[Status, ...]:
+        """What came back for each source, in the order of the leaves."""
+        count = len(self._asking.arrays)
+        if self._failure is not None:
+            self._statuses = tuple(Status.ERROR if self._is_concerned(i) else Status.OK for i in range(count))
+        elif not count or len(gradients) % count:
+            return ()
+        else:
+            found = [turns.status_of(g) for g in gradients]
+            self._statuses = tuple(self._status(i, found[i::count]) for i in range(count))
+        return self._statuses
+
+    def build(self, with_graph: bool) -> tuple[Question, FlowGraph | None]:
+        """The question in the user's words, with the graph that explains it if that is wanted."""
+        asking, drawing = self._asking, self._drawing
+        index = describe.index_of(positions.live_user_frames(self._frame))
+        names = describe.parameters(asking.fun, len(asking.args))
+        paths = [p for n in asking.argnums for p in describe.leaf_paths(asking.args[n], names[n])]
+        sources = [describe.source(a, p, index) for a, p in zip(asking.arrays, paths, strict=True)]
+        targets = tuple(self._targets)
+        stand_ins = StandIns(drawing, asking, set(targets), index) if with_graph else None
+        asked = tuple(self._asked(i, source, stand_ins) for i, source in enumerate(sources))
+        made_at = [p for r in asking.targets if r.maker for p in positions.places_of(r.maker.frames[:1])]
+        question = Question(
+            kind=asking.kind,
+            framework="jax",
+            places=positions.places_of(asking.frames),
+            time=self._stretch.end or self._stretch.start,
+            target=describe.name_of(asking.fun),
+            targets=targets,
+            asked=asked,
+            recording=self._stretch.number,
+            failure=self._failure,
+            order=drawing.order,
+            target_span=made_at[0].span if made_at else None,
+        )
+        if not with_graph:
+            return question, None
+        watched = [drawing.number(t) for t in asking.tracers if t is not None]
+        return question, drawing.graph(watched, self._turns())
+
+    def _status(self, source: int, found: Sequence[Status | None]) -> Status:
+        """One answer of several: a Jacobian has a gradient for every output."""
+        if Status.NAN in found:
+            return Status.NAN
+        if Status.OK in found:
+            return Status.OK
+        is_flowing = self._flows(source)
+        if Status.ZERO in found and not (self._asking.kind == "jax.vjp" and is_flowing):
+            return Status.ZERO
+        return Status.OK if is_flowing else Status.ZERO
+
+    def _flows(self, source: int) -> bool:
+        """Whether the derivative of a source reaches the target by what was recorded, whatever its numbers are."""
+        tracer = self._asking.tracers[source]
+        if tracer is None:
+            # An integer that the program allows itself to ask about has no gradient by its nature.
+            return True
+        drawing = self._drawing
+        if not drawing.reached([drawing.number(tracer)]) & set(self._targets):
+            return False
+        gradient = self._gradients[source] if source < len(self._gradients) else None
+        return gradient is None or not self._backward.is_known or self._backward.depends(gradient)
+
+    def _is_concerned(self, source: int) -> bool:
+        """Whether the exception that came instead of an answer has to do with a source."""
+        assert self._failure is not None
+        if self._failure.kind == "integer-dtype":
+            return not ops.is_differentiable(describe.dtype(self._asking.arrays[source]))
+        left = self._asking.host_exit
+        tracer = self._asking.tracers[source] if self._asking.tracers else None
+        if left is None or left.value is None or tracer is None or self._asking.tag not in left.value.tags:
+            return True
+        drawing = self._drawing
+        return bool(drawing.reached([drawing.number(tracer)], flowing=False) & set(self._targets))
+
+    @cached_property
+    def _drawing(self) -> Drawing:
+        asking = self._asking
+        drawing = Drawing(self._stretch, asking.tag, asking.leaves, is_forward=asking.kind == "jax.jacfwd")
+        for target in asking.targets:
+            drawing.number(target)
+        return drawing
+
+    @cached_property
+    def _targets(self) -> list[int]:
+        """The values asked about, in the drawing; of a value that could not leave, what the host would have had of it."""
+        left = self._asking.host_exit
+        if left is None or self._failure is None or self._failure.kind != "left-framework":
+            return [self._drawing.number(t) for t in self._asking.targets]
+        if left.value is None:
+            return []
+        value = self._drawing.number(left.value)
+        out = self._drawing.new_value(left.value.aval, kind=ValueKind.HOST)
+        self._drawing.add(left.what, (value, _HOST), out, self._stretch.end or 0, frames=left.frames)
+        return [out]
+
+    @cached_property
+    def _backward(self) -> turns.Backward:
+        return turns.Backward(self._asking.seeds, self._asking.passed)
+
+    def _turns(self) -> list[Turn]:
+        found = []
+        for i, status in enumerate(self._statuses):
+            gradient = self._gradients[i] if i < len(self._gradients) else None
+            tracer = self._asking.tracers[i]
+            if status in (Status.ZERO, Status.NAN) and gradient is not None and tracer is not None:
+                source = self._drawing.number(tracer)
+                found += turns.turns(self._drawing, self._backward, gradient, status, source, set(self._targets))
+        return found
+
+    def _asked(self, i: int, source: Source, stand_ins: StandIns | None) -> Asked:
+        asking = self._asking
+        tracer = asking.tracers[i] if asking.tracers else None
+        is_lost = self._statuses[i] is not Status.OK
+        stand_in = stand_ins.of(i, source) if stand_ins and tracer and is_lost else None
+        last_use = positions.places_of(tracer.read_at[:1]) if tracer is not None else ()
+        made = describe.definition(source.name, asking.frames[0]) if is_lost and asking.frames else None
+        return Asked(
+            source=source,
+            value=self._value(i, has_stand_in=stand_in is not None),
+            status=self._statuses[i],
+            facts=self._facts(i),
+            definition=made.statement if made else None,
+            last_use=last_use[0].span if last_use else None,
+            stand_in=stand_in.name if stand_in else None,
+            stand_in_span=stand_in.span if stand_in else None,
+            stand_in_kind="closed-over" if stand_in else None,
+        )
+
+    def _value(self, i: int, *, has_stand_in: bool) -> int | None:
+        """The source in the drawing: what JAX put in the argument's place; the array itself where only that was used."""
+        leaf, tracer = (records[i] if records else None for records in (self._asking.leaves, self._asking.tracers))
+        record = leaf if has_stand_in or tracer is None else tracer
+        return None if record is None else self._drawing.number(record)
+
+    def _facts(self, i: int) -> frozenset[SourceFact]:
+        is_integer = not ops.is_differentiable(describe.dtype(self._asking.arrays[i]))
+        return frozenset({SourceFact.INTEGER}) if is_integer else frozenset()

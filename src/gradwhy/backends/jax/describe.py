@@ -1,0 +1,132 @@
+"""The user's words for what a question is about: names, definitions, and what stands in a source's stead."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any
+
+import jax
+
+from gradwhy.flow import Place, Source, Span
+from gradwhy.source import files, locate, names, positions
+
+_FARTHEST_BACK = 3
+"""How many statements are read back from a value to what it was made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """The statement that gave a name its value, and the part of it that made the value."""
+
+    statement: Span
+    place: Place
+    what: str
+
+
+def index_of(frames: Sequence[FrameType]) -> names.Names:
+    """An index of the user's names for the arrays that `frames` reach."""
+    return names.Names(frames, is_leaf=lambda value: isinstance(value, jax.Array))
+
+
+def leaf_paths(argument: Any, parameter: str) -> list[str]:
+    """The leaves of an argument as the function's author would write them: `params['dense']['kernel']`."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(argument)
+    return [parameter + jax.tree_util.keystr(path) for path, _ in leaves]
+
+
+def parameters(function: Callable[..., Any], count: int) -> list[str]:
+    """The names of a function's positional parameters, `arg0` and so on where they cannot be told."""
+    try:
+        known = [
+            p.name
+            for p in inspect.signature(function).parameters.values()
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+    except (TypeError, ValueError):
+        known = []
+    return [known[i] if i < len(known) else f"arg{i}" for i in range(count)]
+
+
+def source(array: Any, path: str, index: names.Names) -> Source:
+    """A leaf as it is shown: the user's name for it, where the asking code has one, else its path in the argument."""
+    name, aliases = index.of(array) if hasattr(array, "shape") else ("", ())
+    others = tuple(dict.fromkeys(a for a in (path, *aliases) if a != name))
+    kind = "Array" if isinstance(array, jax.Array) else type(array).__name__
+    return Source(name or path, others if name else aliases, kind, tuple(getattr(array, "shape", ())))
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What a function is called."""
+    return str(getattr(function, "__name__", type(function).__name__)).replace("<lambda>", "the lambda's value")
+
+
+def dtype(value: Any) -> str:
+    """The dtype of an array, or the one JAX gives a Python number, as text."""
+    return str(getattr(value, "dtype", "")) or {float: "float32", complex: "complex64"}.get(type(value), "int32")
+
+
+def definition(name: str, reader: tuple[CodeType, int]) -> Definition | None:
+    """The statement that last gave `name` its value above where `reader` stands in its file; else the first below it."""
+    text = files.read(reader[0].co_filename)
+    tree = text.tree if text else None
+    if text is None or tree is None:
+        return None
+    found = [(s, f) for s, f in _assignments(tree) if name in {ast.unparse(t) for t in _targets(s)}]
+    if not found:
+        # What a dict or a list holds was often made with it.
+        held_in = re.match(r"[A-Za-z_][\w.]*(?=\[)", name)
+        return definition(held_in[0], reader) if held_in else None
+    span = positions.span_of(*reader)
+    # A function of its own may give the name another value.
+    found = [pair for pair in found if pair[1] in ("<module>", reader[0].co_name)] or found
+    above = [pair for pair in found if span is None or pair[0].lineno < span.line]
+    statement, function = max(above, key=lambda p: p[0].lineno) if above else found[0]
+    return _defined(text, statement, function)
+
+
+def _defined(text: files.SourceFile, statement: ast.stmt, function: str) -> Definition:
+    shown = files.shown_path(text.path)
+    value: ast.expr = statement.value  # type: ignore[attr-defined]
+    what = ast.unparse(value.func) if isinstance(value, ast.Call) else "="
+    place = Place(locate.span_of_syntax(text, value, shown), function)
+    return Definition(locate.span_of_syntax(text, statement, shown), place, what)
+
+
+def is_made_of(made: Definition, wanted: Iterable[str], reader: tuple[CodeType, int]) -> bool:
+    """Whether a definition reads one of the expressions `wanted`, itself or through other names of its file."""
+    candidates, seen = set(wanted), set[str]()
+    todo = [(made, _FARTHEST_BACK)]
+    while todo:
+        current, steps = todo.pop()
+        value = locate.expression_at(current.place.span)
+        read = {ast.unparse(p) for p in ast.walk(value) if isinstance(p, _READABLE)} if value is not None else set()
+        if candidates & read:
+            return True
+        for name in sorted(read - seen) if steps else ():
+            seen.add(name)
+            earlier = definition(name, reader)
+            if earlier is not None and earlier.statement != current.statement:
+                todo.append((earlier, steps - 1))
+    return False
+
+
+_READABLE = (ast.Name, ast.Attribute, ast.Subscript)
+
+
+def _assignments(tree: ast.AST, function: str = "<module>") -> Iterator[tuple[ast.stmt, str]]:
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, (ast.Assign, ast.AugAssign)) or (isinstance(child, ast.AnnAssign) and child.value):
+            yield child, function
+        is_function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
+        yield from _assignments(child, child.name if is_function else function)  # type: ignore[attr-defined]
+
+
+def _targets(statement: ast.stmt) -> list[ast.expr]:
+    if isinstance(statement, ast.Assign):
+        return [e for t in statement.targets for e in (t.elts if isinstance(t, (ast.Tuple, ast.List)) else [t])]
+    return [statement.target]  # type: ignore[attr-defined]

@@ -1,0 +1,273 @@
+"""The questions that a program asks JAX, observed where it asks them."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from itertools import count
+from operator import index as as_integer
+from types import FrameType
+from typing import Any
+
+import jax
+
+from gradwhy.backends.contract import Answer, Witness
+from gradwhy.backends.jax import failures
+from gradwhy.backends.jax.answers import Telling
+from gradwhy.backends.jax.asking import Asking
+from gradwhy.backends.jax.record import MOST_FRAMES, Recorder, Stretch
+from gradwhy.backends.patches import Hooks
+from gradwhy.flow import Status
+from gradwhy.source import positions
+
+ASKED_WITH_ARGNUMS = ("grad", "value_and_grad", "jacrev", "jacobian", "jacfwd")
+
+
+class Questions:
+    """Watches every call of a function that JAX differentiates."""
+
+    def __init__(self, recorder: Recorder, hooks: Hooks, witness: Witness) -> None:
+        self._recorder = recorder
+        self._hooks = hooks
+        self._witness = witness
+        self._numbers = count(1)
+        # Whether the next question at a place is watched fully: the first one is, and the one after a bad answer.
+        self._is_armed: dict[object, bool] = {}
+        self._pullbacks: weakref.WeakKeyDictionary[Any, Asking] = weakref.WeakKeyDictionary()
+        self._pullback_types: set[type] = set()
+
+    def attach(self) -> None:
+        """Put our own functions in the place of those that differentiate."""
+        for name in ASKED_WITH_ARGNUMS:
+            self._hooks.patch(jax, name, self._differentiating(getattr(jax, name), f"jax.{name}"))
+        self._hooks.patch(jax, "vjp", self._pulling_back(jax.vjp))
+        self._hooks.add(self._pullbacks.clear)
+
+    def _differentiating(self, original: Callable[..., Any], kind: str) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def differentiate(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            plain = original(fun, *args, **kwargs)
+            if not self._hooks.are_on:
+                return plain
+            argnums = kwargs.get("argnums", args[0] if args else 0)
+            has_aux = bool(kwargs.get("has_aux", args[1] if len(args) > 1 else False))
+            watched = original(self._watching(fun), *args, **kwargs)
+            return self._asking(plain, watched, fun, kind, argnums, has_aux)
+
+        return differentiate
+
+    def _asking(
+        self,
+        plain: Callable[..., Any],
+        watched: Callable[..., Any],
+        fun: Callable[..., Any],
+        kind: str,
+        argnums: Any,
+        has_aux: bool,
+    ) -> Callable[..., Any]:
+        """What differentiates `fun`, as `plain` does, and is known by the same name."""
+        begin = self._hooks.guarded(f"{kind}.begin", self._begin)
+        answered = self._hooks.guarded(f"{kind}.answered", self._answered)
+        raised = self._hooks.guarded(f"{kind}.raised", self._raised)
+        here = self._recorder.here
+
+        def ask(*args: Any, **kwargs: Any) -> Any:
+            asking = begin(kind, fun, args, argnums, has_aux)
+            if asking is None:
+                return plain(*args, **kwargs)
+            before = here.backward, here.is_held, here.pending
+            here.pending = asking
+            try:
+                result = watched(*args, **kwargs)
+            except BaseException as problem:
+                here.backward, here.is_held, here.pending = before
+                raised(asking, problem)
+                raise
+            here.backward, here.is_held, here.pending = before
+            answered(asking, result)
+            return result
+
+        vars(ask).update(vars(plain))
+        for name in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__"):
+            setattr(ask, name, getattr(plain, name))
+        return ask
+
+    def _pulling_back(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        begin = self._hooks.guarded("jax.vjp.begin", self._begin)
+        pulled = self._hooks.guarded("jax.vjp.pulled", self._remember_pullback)
+        raised = self._hooks.guarded("jax.vjp.raised", self._raised)
+        here = self._recorder.here
+
+        @functools.wraps(original)
+        def vjp(fun: Callable[..., Any], *primals: Any, **kwargs: Any) -> Any:
+            has_aux = bool(kwargs.get("has_aux", False))
+            asking = begin("jax.vjp", fun, primals, range(len(primals)), has_aux) if callable(fun) else None
+            if asking is None:
+                return original(fun, *primals, **kwargs)
+            before = here.backward, here.pending
+            here.pending = asking
+            try:
+                result = original(self._watching(fun), *primals, **kwargs)
+            except BaseException as problem:
+                here.backward, here.pending = before
+                raised(asking, problem)
+                raise
+            here.backward, here.pending = before
+            pulled(asking, result)
+            return result
+
+        return vjp
+
+    def _watching(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+        """`fun`, with the time during which it runs recorded for the question that is about to call it."""
+        enter = self._hooks.guarded("jax.differentiated.enter", self._enter)
+        leave = self._hooks.guarded("jax.differentiated.leave", self._leave)
+        broke = self._hooks.guarded("jax.differentiated.broke", self._broke)
+        here = self._recorder.here
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            asking, here.pending = here.pending, None
+            if asking is None:
+                return fun(*args, **kwargs)
+            before = here.depth, here.open, here.backward, here.is_held
+            here.depth, here.backward, here.is_held = 0, None, False
+            enter(asking, args)
+            try:
+                result = fun(*args, **kwargs)
+            except BaseException as problem:
+                broke(asking, problem)
+                raise
+            finally:
+                here.depth, here.open, here.backward, here.is_held = before
+            leave(asking, result)
+            return result
+
+        try:
+            functools.update_wrapper(watched, fun)
+        except Exception:
+            # A callable object of the program's may refuse to show its attributes; JAX does without them, too.
+            return watched
+        return watched
+
+    def _begin(
+        self, kind: str, fun: Callable[..., Any], args: tuple[Any, ...], argnums: Any, has_aux: bool
+    ) -> Asking | None:
+        frames = positions.user_frames(sys._getframe(3), MOST_FRAMES)
+        is_many = not isinstance(argnums, int) and hasattr(argnums, "__iter__")
+        numbers = tuple(as_integer(n) for n in (argnums if is_many else (argnums,)))
+        if any(not -len(args) <= n < len(args) for n in numbers):
+            return None
+        places = tuple(n % len(args) for n in numbers)
+        key = (kind, frames)
+        asking = Asking(kind, fun, args, places, frames, has_aux, key)
+        asking.is_held = self._is_armed.get(key, True)
+        asking.arrays = [leaf for n in places for leaf in jax.tree_util.tree_leaves(args[n])]
+        return asking
+
+    def _enter(self, asking: Asking, args: tuple[Any, ...]) -> None:
+        recorder, here = self._recorder, self._recorder.here
+        asking.leaves = [recorder.of(a) or recorder.begin(a) for a in asking.arrays]
+        recorder.now()
+        asking.stretch = Stretch(next(self._numbers), asking.kind, recorder.now(), asking.frames)
+        here.open = (*here.open, asking.stretch)
+        given = [leaf for n in asking.argnums for leaf in jax.tree_util.tree_leaves(args[n])]
+        asking.tracers = [recorder.begin(t) if isinstance(t, jax.core.Tracer) else None for t in given]
+        asking.tag = next((t.tags[0] for t in asking.tracers if t is not None and t.tags), None)
+
+    def _leave(self, asking: Asking, result: Any) -> None:
+        recorder, here = self._recorder, self._recorder.here
+        if asking.stretch is None:
+            return
+        asking.stretch.end = recorder.now()
+        value = result[0] if asking.has_aux and isinstance(result, (tuple, list)) and result else result
+        records = [recorder.of(leaf) for leaf in jax.tree_util.tree_leaves(value)]
+        asking.targets = [r for r in records if r is not None]
+        asking.has_left = True
+        if asking.kind != "jax.jacfwd":
+            here.backward, here.is_held = asking.passed, asking.is_held
+
+    def _broke(self, asking: Asking, problem: BaseException) -> None:
+        """The differentiated function raised: look at it while JAX has not yet cut the traceback short."""
+        if asking.stretch is not None:
+            asking.stretch.end = self._recorder.now()
+            asking.host_exit = failures.host_exit(problem, self._recorder)
+
+    def _answered(self, asking: Asking, result: Any) -> None:
+        if not asking.has_left:
+            return
+        gradients = jax.tree_util.tree_leaves(_gradients_in(asking, result))
+        try:
+            self._tell(asking, gradients)
+        finally:
+            self._forget(asking, gradients)
+
+    def _tell(self, asking: Asking, gradients: Sequence[Any]) -> None:
+        telling = Telling(asking, [self._recorder.of(g) for g in gradients], self._asking_frame())
+        statuses = telling.statuses(gradients)
+        self._is_armed[asking.key] = any(s is not Status.OK for s in statuses)
+        if statuses:
+            self._witness.answered(Answer(asking.kind, "jax", asking.key, statuses, telling.build))
+
+    def _raised(self, asking: Asking, problem: BaseException) -> None:
+        failure = failures.recognised(problem, asking)
+        if failure is None:
+            return
+        telling = Telling(asking, [], self._asking_frame(), failure)
+        self._witness.answered(Answer(asking.kind, "jax", asking.key, telling.statuses(()), telling.build))
+        self._witness.escaped(problem)
+
+    def _remember_pullback(self, asking: Asking, result: Any) -> None:
+        """Wait for the program to call what `jax.vjp` gave: only then it asks."""
+        pullback = result[1]
+        if not asking.has_left:
+            return
+        self._pullbacks[pullback] = asking
+        kind = type(pullback)
+        if kind not in self._pullback_types:
+            self._pullback_types.add(kind)
+            self._hooks.wrap(kind, "__call__", "jax.vjp.call", before=self._before_pullback, after=self._after_pullback)
+
+    def _before_pullback(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Asking | None:
+        asking = self._pullbacks.get(args[0]) if args else None
+        if asking is not None:
+            here = self._recorder.here
+            asking.seeds = [
+                self._recorder.of(leaf) or self._recorder.begin(leaf) for leaf in jax.tree_util.tree_leaves(args[1:])
+            ]
+            asking.frames = positions.user_frames(sys._getframe(3), MOST_FRAMES)
+            asking.key = (asking.kind, asking.frames)
+            asking.passed = []
+            here.backward = asking.passed
+        return asking
+
+    def _after_pullback(self, asking: Asking | None, result: Any, args: Any, kwargs: Any) -> None:
+        if asking is not None:
+            self._recorder.here.backward = None
+            self._answered(asking, result)
+
+    def _forget(self, asking: Asking, gradients: Sequence[Any]) -> None:
+        """Let go of what lies behind arguments and gradients, unless another question may still ask for it."""
+        asking.passed.clear()
+        if self._recorder.here.open or asking.kind == "jax.vjp":
+            return
+        for value in (*asking.arrays, *gradients):
+            record = self._recorder.of(value)
+            if record is not None and not isinstance(value, jax.core.Tracer):
+                self._recorder.begin(value)
+
+    def _asking_frame(self) -> FrameType | None:
+        """The innermost of the user's frames that runs now."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and not positions.is_user_code(frame.f_code):
+            frame = frame.f_back
+        return frame
+
+
+def _gradients_in(asking: Asking, result: Any) -> Any:
+    if asking.kind == "jax.value_and_grad":
+        return result[1]
+    if asking.kind == "jax.vjp" or not asking.has_aux:
+        return result
+    return result[0]
