@@ -41,6 +41,12 @@ class Recording:
         """Whether the recording itself watched `value`, a source or another beginning, at `time`."""
         return value in self._watched_from and self._watched_from[value] <= time
 
+    def _counts_as_watched(self, value: int, time: int) -> bool:
+        """Whether a gradient is kept for `value`, which an op that was held read at `time`."""
+        if self.scope is None or any(m.id in self.held for m in self.makers.get(value, ())):
+            return True
+        return self.is_watched(value, self.question.time if self.scope.watches_reach_back else time)
+
     def watched_from(self, value: int) -> int | None:
         """When the recording began to watch `value`; None for never."""
         return self._watched_from.get(value)
@@ -95,6 +101,9 @@ class Recording:
         `is_end` says that a path ends at the edge's value, the source.
         """
         if op.id in self.held:
+            # A value that was never watched gets no gradient from an op held for another input's sake.
+            if is_end and not self._counts_as_watched(edge.value, op.time):
+                return Barrier.UNWATCHED, self.scope.id if self.scope else None
             return None
         paused_by = self.pausing(op)
         if self.scope is not None and self.scope.id not in op.scopes:

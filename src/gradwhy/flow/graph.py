@@ -157,6 +157,8 @@ class Scope:
     watches: tuple[Watch, ...] = ()
     holds_leaves: bool = True
     end_span: Span | None = None
+    watches_reach_back: bool = False
+    """Whether a watch also counts for the ops that read the value before it and were held for another input's sake."""
     name: str = ""
     """What the user calls it: `tape` in `with tf.GradientTape() as tape`."""
 

@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Any
 
 from gradwhy.flow import Span
-from gradwhy.source.files import SourceFile, read
+from gradwhy.source.files import SourceFile, read, shown_path
 from gradwhy.source.locate import expression_at, path_to, span_of_syntax, statement_at
 from gradwhy.source.positions import is_user_code, span_of
 
@@ -62,7 +62,7 @@ def leaving_call(function: Any) -> Span | None:
     for part in ast.walk(file.tree):
         if isinstance(part, (ast.FunctionDef, ast.Lambda)) and part.lineno == code.co_firstlineno:
             calls = sorted((c for c in ast.walk(part) if _leaves(c)), key=lambda c: (c.lineno, c.col_offset))
-            return span_of_syntax(file, calls[0], file.path) if calls else None
+            return span_of_syntax(file, calls[0], shown_path(file.path)) if calls else None
     return None
 
 

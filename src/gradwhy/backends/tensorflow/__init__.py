@@ -24,6 +24,7 @@ _MODULES = {
     "backprop": "tensorflow.python.eager.backprop",
     "record": "tensorflow.python.eager.record",
     "atomic_function": "tensorflow.python.eager.polymorphic_function.atomic_function",
+    "tf_stack": "tensorflow.python.util.tf_stack",
     "script_ops": "tensorflow.python.ops.script_ops",
 }
 

@@ -29,8 +29,8 @@ from gradwhy.flow import (
     ValueKind,
     Watch,
 )
-from gradwhy.source.files import read
-from gradwhy.source.locate import span_of_syntax
+from gradwhy.source.files import read, shown_path
+from gradwhy.source.locate import path_to, span_of_syntax
 from gradwhy.source.positions import places_of
 from gradwhy.source.statements import with_header_span
 
@@ -255,6 +255,7 @@ class Slice:
             pauses=scope.pauses,
             watches=tuple(watches),
             holds_leaves=scope.watches_variables,
+            watches_reach_back=True,
             name=_bound_name(span) if span else "",
         )
 
@@ -295,14 +296,12 @@ def _return_span(function: Any, position: int, *, is_none: bool) -> Span | None:
             for answer in answers:
                 if isinstance(answer, ast.Tuple) and position < len(answer.elts):
                     answer = answer.elts[position]
-                return span_of_syntax(file, answer, file.path)
+                return span_of_syntax(file, answer, shown_path(file.path))
     return None
 
 
 def _bound_name(span: Span) -> str:
     """The name that a `with` statement gives to the recording it opens at `span`."""
-    from gradwhy.source.locate import path_to
-
     for part in reversed(path_to(span)):
         if isinstance(part, (ast.With, ast.AsyncWith)):
             for item in part.items:

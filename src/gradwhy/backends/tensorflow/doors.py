@@ -17,6 +17,9 @@ from gradwhy.source.positions import is_user_code
 _MOST_FLOATS = 4096
 _MOST_EXITS = 48
 _MOST_LOOKED_AT = 64
+_MOST_COMPARED = 5_000
+_MOST_INFERRED = 32
+"""How often the text is read for values that come back at one place: a training loop brings its data in there for ever."""
 HOST = "host"
 """The EXTRA of a record whose inputs left the framework: their edge is cut."""
 LIKELY = "likely"
@@ -68,6 +71,7 @@ class Doors:
         self.arrays: dict[int, tuple[weakref.ref[Any], Written]] = {}
         self.floats: OrderedDict[float, list[Written]] = OrderedDict()
         self.exits: dict[int, deque[tuple[int, Written]]] = {}
+        self.inferred: dict[tuple[int, int], int] = {}
 
     def attach(self, hooks: Hooks, modules: dict[str, Any]) -> None:
         tensor = modules["ops"]._EagerTensorBase
@@ -153,7 +157,7 @@ class Doors:
         recorder = self.recorder
         frames, mine = walk(frame)
         sources, is_observed = self.origins(given), True
-        if not sources and frames:
+        if not sources and frames and not recorder.state.is_backward and _has_floats(given):
             sources, is_observed = self.likely(given, frame), False
         record: Record = [LEAF, (), frames, recorder.state.scopes, next(recorder.clock), None, mine, dtype_number(tensor)]
         if sources:
@@ -176,10 +180,22 @@ class Doors:
             known = self.arrays.get(id(value))
             if known is not None and known[0]() is value:
                 return known[1]
-            if isinstance(value, memoryview):
-                made = self.recorder.made.get(id(value.obj))
-                return made if made is not None and made.record[1] else None
-            value = getattr(value, "base", None)
+            base = getattr(value, "base", None)
+            if isinstance(base, memoryview):
+                return self._by_memory(value)
+            value = base
+        return None
+
+    def _by_memory(self, array: Any) -> Made | None:
+        """The living tensor whose memory an array shows: `numpy.asarray(tensor)` copies nothing and tells nobody."""
+        address = array.__array_interface__["data"][0]
+        asarray = sys.modules["numpy"].asarray
+        for made in list(self.recorder.made.values())[-_MOST_COMPARED:]:
+            tensor = made()
+            if tensor is None or not made.record[1] or tensor.shape != array.shape or not tensor.dtype.is_floating:
+                continue
+            if asarray(tensor).__array_interface__["data"][0] == address:
+                return made
         return None
 
     def _float_origin(self, value: float) -> Any:
@@ -192,7 +208,9 @@ class Doors:
             frame = frame.f_back
         if frame is None:
             return []
-        feeding = feeding_names(frame.f_code, frame.f_lasti)
+        place = (id(frame.f_code), frame.f_lasti)
+        self.inferred[place] = self.inferred.get(place, 0) + 1
+        feeding = feeding_names(frame.f_code, frame.f_lasti) if self.inferred[place] <= _MOST_INFERRED else None
         if feeding is None:
             return []
         found: list[Any] = []
@@ -259,17 +277,23 @@ class Doors:
     def _watched_operation(self, original: Any, begin: Any) -> Any:
         """`record_operation` with the user's backward function observed, not changed."""
 
-        def record_operation(op_type: Any, outputs: Any, inputs: Any, backward: Any, *args: Any, **kwargs: Any) -> Any:
-            observed = begin(op_type, outputs, inputs, backward)
-            return original(op_type, outputs, inputs, observed or backward, *args, **kwargs)
+        def record_operation(*args: Any, **kwargs: Any) -> Any:
+            observed = begin(args, kwargs)
+            if observed is not None and "backward_function" in kwargs:
+                kwargs["backward_function"] = observed
+            elif observed is not None:
+                args = (*args[:3], observed, *args[4:])
+            return original(*args, **kwargs)
 
         return record_operation
 
-    def _custom(self, name: Any, outputs: Any, inputs: Any, backward: Any) -> Any:
+    def _custom(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """`record_operation(name, outputs, inputs, backward)`: one op in the tape's eyes."""
         caller = sys._getframe(3)
         if not caller.f_code.co_filename.endswith("custom_gradient.py"):
             return None
+        names = ("op_type", "output_tensors", "input_tensors", "backward_function")
+        name, outputs, inputs, backward = (*args, *(kwargs[n] for n in names[len(args) :]))[:4]
         recorder = self.recorder
         frames, mine = walk(caller)
         custom = CustomGradient(_user_function(backward))
@@ -314,6 +338,11 @@ def _is_real(value: Any) -> bool:
     return type(value) is float or getattr(getattr(value, "dtype", None), "kind", "") == "f"
 
 
+def _has_floats(given: Any) -> bool:
+    """Whether a host value holds real numbers: integers and booleans say too little to link anything."""
+    return any(_is_real(part) for part in _parts(given))
+
+
 def _parts(given: Any) -> Iterable[Any]:
     """The host values in what was converted: itself, or the first members of a list."""
     if isinstance(given, (list, tuple)):
@@ -328,6 +357,6 @@ def _user_function(backward: Any) -> Any:
     for cell in getattr(backward, "__closure__", None) or ():
         held = cell.cell_contents
         if callable(held) and getattr(held, "__name__", "") and getattr(held, "__code__", None) is not None:
-            if "custom_gradient" not in held.__code__.co_filename:
+            if is_user_code(held.__code__):
                 return held
     return None

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradwhy.backends.tensorflow import record as rec
+from gradwhy.backends.tensorflow.autograph import places_of_stack
 from gradwhy.backends.tensorflow.functions import Functions
 from gradwhy.backends.tensorflow.ops import Registry
 from gradwhy.backends.tensorflow.record import Recorder
-from gradwhy.flow import Barrier, Passage, Place, Span, Unrecorded
-from gradwhy.source.files import shown_path
-from gradwhy.source.positions import is_user_file, places_of
+from gradwhy.flow import Barrier, Passage, Place, Unrecorded
+from gradwhy.source.positions import places_of
 
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _BRANCHES = frozenset({"If", "StatelessIf"})
@@ -188,15 +188,7 @@ class GraphReader:
 
     def places(self, op: Any, body: Body) -> tuple[Place, ...]:
         """The user's lines that put an op into its graph, innermost first, mapped back from generated code."""
-        found = []
-        for frame in reversed(op.traceback or ()):
-            if is_user_file(frame.filename) and not _is_generated(frame.filename):
-                found.append(Place(Span(shown_path(frame.filename), frame.lineno), frame.name))
-        return tuple(found) or body.places
-
-
-def _is_generated(path: str) -> bool:
-    return "__autograph_generated_file" in path
+        return places_of_stack(op.traceback) or body.places
 
 
 def _plain_name(name: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from gradwhy.backends.contract import Answer, Witness
 from gradwhy.backends.patches import Hooks
 from gradwhy.backends.tensorflow import record as rec
+from gradwhy.backends.tensorflow.autograph import mapped_places
 from gradwhy.backends.tensorflow.describe import Slice
 from gradwhy.backends.tensorflow.doors import Doors
 from gradwhy.backends.tensorflow.functions import Functions
@@ -49,7 +50,7 @@ class Questions:
         self.witness, self.recorder, self.tapes = witness, recorder, tapes
         self.functions, self.doors = functions, doors
         self.registry = Registry(modules["ops"])
-        self.dtypes = modules["dtypes"]
+        self.dtypes, self.tf_stack = modules["dtypes"], modules["tf_stack"]
 
     def attach(self, hooks: Hooks, backprop: Any) -> None:
         tape = backprop.GradientTape
@@ -121,7 +122,7 @@ class Questions:
         frames, mine = walk(frame)
         scope = self.tapes.of(tape)
         earlier = scope.asked[-1] if scope is not None and scope.asked else None
-        building = Building(self, kind, target, wanted, statuses, failure, frame, frames, scope, earlier, tape)
+        building = Building(self, kind, target, wanted, statuses, failure, frame, frames, mine, scope, earlier, tape)
         key = (kind, tuple((id(code), lasti) for code, lasti in frames[:2]))
         self.witness.answered(Answer(kind, "tensorflow", key, statuses, building.build))
         if scope is not None:
@@ -144,13 +145,14 @@ class Building:
         failure: Failure | None,
         frame: FrameType | None,
         frames: rec.RawFrames,
+        is_mine: bool,
         scope: TapeScope | None,
         earlier: rec.RawFrames | None,
         tape: Any,
     ) -> None:
         self.questions, self.kind, self.target, self.wanted = questions, kind, target, wanted
         self.statuses, self.failure, self.frame, self.frames = statuses, failure, frame, frames
-        self.scope, self.earlier, self.tape = scope, earlier, tape
+        self.is_mine, self.scope, self.earlier, self.tape = is_mine, scope, earlier, tape
 
     def build(self, with_graph: bool) -> tuple[Question, FlowGraph | None]:
         """The question with its names and, if asked for, the slice of the flow graph behind it."""
@@ -163,9 +165,9 @@ class Building:
 
     def _build(self, with_graph: bool) -> tuple[Question, FlowGraph | None]:
         q = self.questions
-        places = places_of(self.frames)
+        places = mapped_places(self.frames, q.tf_stack, self.kind.rpartition(".")[2])
         span = places[0].span if places else None
-        is_asked_by_user = self.frame is not None and is_user_code(self.frame.f_code)
+        is_asked_by_user = self.is_mine
         slice_ = Slice(q.recorder, q.tapes, q.functions, q.registry, q.dtypes) if with_graph else None
         targets: tuple[int, ...] = ()
         graph = None

@@ -17,7 +17,6 @@ from gradwhy.source.names import Names
 from gradwhy.source.positions import places_of
 
 ALIASES = {"_kernel": "kernel", "_embeddings": "embeddings"}
-TABLES = {"_layers": "layers", "_tracker": ""}
 SKIPPED = (
     "_tracker",
     "_trainable_variables",
@@ -99,7 +98,13 @@ class SourceNames:
 
     def __init__(self, frames: Sequence[FrameType], passed: str | None) -> None:
         self.names = Names(
-            frames, aliases=ALIASES, tables={"_layers": "layers"}, same=_canonical, is_leaf=_is_array, skip=SKIPPED
+            frames,
+            aliases=ALIASES,
+            tables={"_layers": "layers"},
+            openers=_sequential,
+            same=_canonical,
+            is_leaf=_is_array,
+            skip=SKIPPED,
         )
         self.passed = passed
 
@@ -171,6 +176,16 @@ def definition_of(recorder: Recorder, key: Any) -> Span | None:
         return None
     places = places_of(made.record[rec.FRAMES][:1])
     return places[0].span if places else None
+
+
+def _sequential(value: Any) -> list[tuple[str, Any]] | None:
+    """The layers of a Keras `Sequential` as its `layers` counts them: without the input layer that it keeps first."""
+    if type(value).__name__ != "Sequential" or not type(value).__module__.startswith("keras."):
+        return None
+    layers = list(value.__dict__.get("_layers", ()))
+    if layers and type(layers[0]).__name__ == "InputLayer":
+        layers = layers[1:]
+    return [(f".layers[{index}]", layer) for index, layer in enumerate(layers)]
 
 
 def _canonical(value: Any) -> Any:
