@@ -100,6 +100,12 @@ def common(*names: str, target: str = "loss") -> dict[str, str | int | float]:
     return {"sources": shown, "source": names[0], "count": len(names), "more": max(0, len(names) - 3), "target": target}
 
 
+def span(file: str, text: str, line: int, words: str) -> Span:
+    """Where the words stand in that line of a file, the first time."""
+    column = text.split("\n")[line - 1].index(words) + 1
+    return Span(file, line, column, line, column + len(words))
+
+
 def said(words: str) -> Text:
     """A text that no catalogue knows, which is shown in the words that it was saved with."""
     return Text("sample/labels/words", {}, words)
@@ -180,7 +186,7 @@ def call_report() -> Report:
 def chinese_report() -> Report:
     """Wide characters and tabs before the spans, an escape sequence and a bidirectional override in the source."""
     values = common("权重", target="损失")
-    cut = Span("train.py", 2, 7, 2, 44)
+    cut = span("train.py", CHINESE, 2, "tf.argmax(tf.stack(['猫', '狗'] * 权重), axis=0)")
     finding = replace(
         mask_finding(),
         cause="non-differentiable-op",
@@ -190,15 +196,18 @@ def chinese_report() -> Report:
         headline=Text("headline/none", values),
         labels=(
             Label(cut, said("`tf.argmax` 不可导")),
-            Label(Span("train.py", 2, 46, 2, 48), Text("labels/target", values)),
-            Label(Span("train.py", 1, 1, 1, 3), Text("labels/defined", values | {"name": "权重"})),
-            Label(Span("train.py", 3, 11, 3, 20), Text("labels/defined", values | {"name": "\x1b[31m\u202e"})),
+            Label(span("train.py", CHINESE, 2, "损失"), Text("labels/target", values)),
+            Label(span("train.py", CHINESE, 1, "权重"), Text("labels/defined", values | {"name": "权重"})),
+            Label(
+                span("train.py", CHINESE, 3, "'\u202egnp.exe'"),
+                Text("labels/defined", values | {"name": "\x1b[31m\u202e"}),
+            ),
         ),
         help=said("把第 2 行的 `tf.argmax` 换成平滑函数，或用直通写法：`x + stop_gradient(hard(x) - x)`"),
         path=(
             Step("Variable", None, "权重"),
             Step("tf.argmax", cut, None, Passage.CUT),
-            Step("Cast", Span("train.py", 2, 66, 2, 88)),
+            Step("Cast", span("train.py", CHINESE, 2, "tf.cast(类别, tf.float32)")),
             Step("Mean", None, "损失"),
         ),
     )
