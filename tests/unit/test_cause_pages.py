@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import gradwhy
+from gradwhy import texts
 
 CAUSES = Path(gradwhy.__file__).parent / "causes"
 LANGUAGES = ("en", "zh")
@@ -187,6 +188,14 @@ def test_the_causes_are_those_of_the_design() -> None:
 @pytest.mark.parametrize("slug", REQUIRED)
 def test_a_cause_has_whole_pages_in_every_language(slug: str) -> None:
     assert list(problems_of(folder_of(slug))) == []
+
+
+@pytest.mark.parametrize("slug", REQUIRED)
+def test_what_is_checked_here_is_what_gradwhy_reads(slug: str) -> None:
+    for language, page in (("en", english(slug)), ("zh", chinese(slug))):
+        read = texts.page(slug, language)
+        assert read.title == page.title and read.body.strip() == page.body.strip()
+        assert read.templates == {key.replace(".", "/", 1): message for key, message in page.messages.items()}
 
 
 @pytest.mark.parametrize("slug", REQUIRED)
