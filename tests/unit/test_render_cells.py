@@ -29,7 +29,7 @@ def test_tabs_go_to_the_next_stop_and_escapes_take_the_cells_they_show() -> None
 
 
 def test_combining_marks_and_variation_selectors_take_the_cells_of_their_base() -> None:
-    assert shown_line("e\u0301x").cells == (0, 1, 1, 2)
+    assert tuple(shown_line("e\u0301x").cells) == (0, 1, 1, 2)
     assert shown_line("❤\ufe0fx").cells[-1] == cell_len("❤\ufe0fx")
 
 
@@ -37,6 +37,13 @@ def test_a_column_past_the_end_is_the_end() -> None:
     assert shown_line("ab").cell(99) == 2
     assert shown_line("ab").cell(0) == 0
     assert shown_line("").cell(1) == 0
+
+
+def test_what_is_cut_out_keeps_its_cells_where_a_wide_character_is_cut() -> None:
+    assert shown_line("a中文b").between(2, 5) == " 文"
+    assert shown_line("a中文b").between(0, 4) == "a中 "
+    assert shown_line("\x1bx").between(1, 5) == "x1bx"
+    assert shown_line("e\u0301x").between(0, 1) == "e\u0301"
 
 
 @given(LINES)
@@ -72,6 +79,13 @@ def test_the_first_span_is_shown_where_not_all_fit() -> None:
     seen = window(line, 20, [(66, 106), (0, 6)])
     assert seen.text == "…" + "x" * 18 + "…"
     assert seen.at(66) == 1
+
+
+def test_the_beginning_of_the_line_is_kept_where_the_span_is_near_it() -> None:
+    line = shown_line("loss = " + "x" * 20 + " " + "y" * 40)
+    assert window(line, 30, [(7, 27)]).text == "loss = " + "x" * 20 + " y…"
+    assert window(line, 24, [(7, 27)]).text == "loss = " + "x" * 16 + "…"
+    assert window(line, 24, [(7, 27)]).at(7) == 7
 
 
 @given(LINES, st.integers(8, 40), st.lists(st.tuples(st.integers(0, 80), st.integers(0, 30)), max_size=4))

@@ -88,9 +88,9 @@ def test_a_long_label_wraps_beside_its_span_and_the_others_stay_connected() -> N
 def test_a_label_without_room_beside_its_span_stands_below_it() -> None:
     source = "value = function(argument_one, argument_two, argument_three)\n"
     assert quote(mark(1, 9, 61, "ran before the tape started recording"), source=source, width=60, digits=1) == (
-        " 1 | …= function(argument_one, argument_two, argument_three)\n"
-        "   |    ----------------------------------------------------\n"
-        "   |    ran before the tape started recording\n"
+        " 1 | value = function(argument_one, argument_two, argument_…\n"
+        "   |         ----------------------------------------------\n"
+        "   |         ran before the tape started recording\n"
     )
 
 

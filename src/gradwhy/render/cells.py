@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from rich.cells import cell_len
 
@@ -13,33 +13,59 @@ from gradwhy.texts import harmless
 
 ELLIPSIS = "…"
 _TAB = 4
-# `code` with the punctuation around it, one wide character (with what must not begin the next line), or a run up to a space.
-_PIECES = re.compile(
-    r"\s+"
-    r"|[(“「《（]*`[^`]*`[^\s`\u2e80-\uffef]*[，。；：、！？）」》”]*"
-    r"|[“「《（]*[\u2e80-\uffef][，。；：、！？）」》”]*"
-    r"|[^\s`\u2e80-\uffef]+[，。；：、！？）」》”]*"
-    r"|`"
-)
+
+
+@cache
+def _pieces() -> re.Pattern[str]:
+    # Compiled at the first use: its wide ranges take some milliseconds, which a run without a finding need not pay.
+    # `code` with the punctuation around it, one wide character (with what must not begin the next line), a run up to a space.
+    return re.compile(
+        r"\s+"
+        r"|[(“「《（]*`[^`]*`[^\s`\u2e80-\uffef]*[，。；：、！？）」》”]*"
+        r"|[“「《（]*[\u2e80-\uffef][，。；：、！？）」》”]*"
+        r"|[^\s`\u2e80-\uffef]+[，。；：、！？）」》”]*"
+        r"|`"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ShownLine:
-    """A source line as the terminal shows it. `cells[i]` is where its character `i` begins, the last one where it ends."""
+    """A source line as the terminal shows it.
 
-    text: str
-    cells: tuple[int, ...]
+    `parts[i]` is what its character `i` is shown as, `cells[i]` where that begins; the last of `cells` is where the line ends.
+    """
+
+    parts: Sequence[str]
+    cells: Sequence[int]
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
 
     def cell(self, column: int) -> int:
         """The cell at which a column, from 1, begins; the line's end where it has no such column."""
         return self.cells[min(max(column - 1, 0), len(self.cells) - 1)]
+
+    def between(self, first: int, last: int) -> str:
+        """What stands in the cells from `first` to before `last`; a part of a wide character is a space."""
+        shown = ""
+        for part, begin, end in zip(self.parts, self.cells, self.cells[1:], strict=False):
+            if begin == end:
+                # A mark of no width goes with the character before it.
+                shown += part if first < begin <= last else ""
+            elif begin >= first and end <= last:
+                shown += part
+            elif begin < last and end > first:
+                seen = slice(max(first - begin, 0), last - begin)
+                shown += part[seen] if part.isascii() else " " * (min(end, last) - max(begin, first))
+        return shown
 
 
 @lru_cache(256)
 def shown_line(line: str) -> ShownLine:
     """The line with its tabs expanded and all that could steer the terminal escaped."""
     if line.isascii() and line.isprintable():
-        return ShownLine(line, tuple(range(len(line) + 1)))
+        return ShownLine(line, range(len(line) + 1))
     parts: list[str] = []
     cells = [0]
     for character in line:
@@ -50,7 +76,7 @@ def shown_line(line: str) -> ShownLine:
             width = cell_len(parts[-1] + part) - cell_len(parts[-1])
         parts.append(part)
         cells.append(cells[-1] + width)
-    return ShownLine("".join(parts), tuple(cells))
+    return ShownLine(tuple(parts), tuple(cells))
 
 
 Stretch = tuple[int, int]
@@ -86,15 +112,24 @@ def window(line: ShownLine, width: int, stretches: Sequence[Stretch]) -> Window:
     wanted = list(stretches) or [(0, 0)]
     while len(wanted) > 1 and _taken(_merged(wanted), whole) > width:
         wanted.pop()
-    if _taken(wanted, whole) > width:
-        first = wanted[0][0]
-        wanted = [(first, first + width - (first > 0) - 1)]
-    pieces = _grown(_merged(wanted), width, whole)
+    wanted = _from_the_beginning(_merged(wanted), width, whole)
+    pieces = _grown(wanted, width, whole)
     text, before = "", 0
     for first, last in pieces:
-        text += (ELLIPSIS if first > before else "") + _slice(line.text, first, last)
+        text += (ELLIPSIS if first > before else "") + line.between(first, last)
         before = last
     return Window(text + (ELLIPSIS if before < whole else ""), tuple(pieces))
+
+
+def _from_the_beginning(pieces: list[Stretch], width: int, whole: int) -> list[Stretch]:
+    """The pieces, from the line's own beginning where that is near, and a single one cut at its end where it is too long."""
+    first, last = pieces[0]
+    start = 0 if first <= width // 3 else first
+    if len(pieces) == 1:
+        fits = _taken([(start, last)], whole) <= width
+        return [(start, last if fits else start + width - (start > 0) - 1)]
+    longer = _merged([(start, last), *pieces])
+    return longer if _taken(longer, whole) <= width else pieces
 
 
 def _merged(stretches: Sequence[Stretch]) -> list[Stretch]:
@@ -143,7 +178,7 @@ def wrapped(text: str, width: int, first_width: int | None = None) -> list[str]:
     """
     room = width if first_width is None else first_width
     lines = [""]
-    for piece in _PIECES.findall(text):
+    for piece in _pieces().findall(text):
         for part in _parts(piece, width):
             if cell_len(lines[-1] + part.rstrip()) > room and (lines[-1] or room < width):
                 lines.append("")
@@ -168,20 +203,3 @@ def _chopped(piece: str, width: int) -> list[str]:
             parts.append(piece[start:end])
             start = end
     return parts
-
-
-def _slice(text: str, start: int, end: int) -> str:
-    """The cells of a text from `start` to `end`; half of a wide character is a space."""
-    if text.isascii():
-        return text[start:end]
-    cut, cell = "", 0
-    for character in text:
-        width = cell_len(character)
-        if cell >= end:
-            break
-        if cell >= start and cell + width <= end:
-            cut += character
-        elif cell + width > start and width:
-            cut += " " * (min(cell + width, end) - max(cell, start))
-        cell += width
-    return cut
