@@ -161,7 +161,10 @@ def _from_bytes(path: str, raw: bytes) -> SourceFile | None:
 
 
 def _from_linecache(path: str) -> SourceFile | None:
-    text = "".join(linecache.getlines(path))
+    try:
+        text = "".join(linecache.getlines(path))
+    except ValueError:
+        return None
     return _source_file(path, text, text.encode("utf-8", "surrogatepass")) if text else None
 
 

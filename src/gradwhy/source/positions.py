@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import sys
@@ -16,6 +17,9 @@ from gradwhy.source.locate import call_at, header_span, span_of_syntax, statemen
 
 LONGEST_SPAN = 5
 """How many lines a span may cover; a longer one is narrowed to the part that names what it is."""
+
+STAND_IN = "<gradwhy stands in>"
+"""The qualified name of code of ours that says it is from the user's file, so that warnings are told with the right place."""
 
 _INSTALLED = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
 _TYPED = re.compile(r"<(?:stdin|string|console|input|ipython-input.*|python-input.*|cell.*|doctest .*)>$")
@@ -111,10 +115,13 @@ def narrowed(span: Span) -> Span:
     file = read(span.file)
     if file is None or span.end_line is None:
         return Span(span.file, span.line)
-    # Python 3.11 gives the calls of `__enter__` and `__exit__` the span of the whole `with` statement.
+    # Python 3.11 gives the calls of `__enter__`, `__exit__` and `__iter__` the span of the whole statement.
     statement = statement_at(span)
     if statement is not None and span_of_syntax(file, statement, span.file) == span:
-        span = header_span(file, statement, span.file)
+        if isinstance(statement, (ast.For, ast.AsyncFor)):
+            span = span_of_syntax(file, statement.iter, span.file)
+        else:
+            span = header_span(file, statement, span.file)
     if _is_short(span):
         return span
     call = call_at(span)
@@ -161,6 +168,8 @@ def _judge(code: CodeType) -> bool:
 
 def _is_users(code: CodeType) -> bool:
     name = code.co_filename
+    if code.co_qualname == STAND_IN:
+        return False
     if name.startswith("<"):
         # The methods that `dataclasses` writes are compiled from a `<string>`, too.
         return _TYPED.match(name) is not None and not code.co_qualname.startswith("__create_fn__")
