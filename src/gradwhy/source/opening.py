@@ -146,7 +146,7 @@ def instance_attributes(value: object) -> list[tuple[str, object]]:
     found: list[tuple[str, object]] = []
     kind = type(value)
     descriptor = _from_mro(kind, "__dict__")
-    if type(descriptor) is GetSetDescriptorType:
+    if isinstance(descriptor, (GetSetDescriptorType, MemberDescriptorType)):
         namespace = descriptor.__get__(value)
         if type(namespace) is dict:
             found += [(name, child) for name, child in list(namespace.items()) if isinstance(name, str)]
