@@ -61,7 +61,8 @@ def leaving_call(function: Any) -> Span | None:
         return None
     for part in ast.walk(file.tree):
         if isinstance(part, (ast.FunctionDef, ast.Lambda)) and part.lineno == code.co_firstlineno:
-            calls = sorted((c for c in ast.walk(part) if _leaves(c)), key=lambda c: (c.lineno, c.col_offset))
+            calls = [c for c in ast.walk(part) if isinstance(c, ast.Call) and _leaves(c)]
+            calls.sort(key=lambda c: (c.lineno, c.col_offset))
             return span_of_syntax(file, calls[0], shown_path(file.path)) if calls else None
     return None
 
@@ -151,7 +152,7 @@ def _leaves(part: ast.AST) -> bool:
     if isinstance(part.func, ast.Name):
         return part.func.id in _LEAVING_CALLS
     if isinstance(part.func, ast.Attribute):
-        root = part.func.value
+        root: ast.expr = part.func.value
         while isinstance(root, ast.Attribute):
             root = root.value
         return part.func.attr in _LEAVING_METHODS or (isinstance(root, ast.Name) and root.id in _LEAVING_MODULES)

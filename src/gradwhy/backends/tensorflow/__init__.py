@@ -11,6 +11,7 @@ from gradwhy.backends.contract import Witness
 from gradwhy.backends.patches import Hooks, hook_body, standing
 from gradwhy.backends.tensorflow.doors import Doors
 from gradwhy.backends.tensorflow.functions import Functions
+from gradwhy.backends.tensorflow.keras import Keras
 from gradwhy.backends.tensorflow.questions import Questions
 from gradwhy.backends.tensorflow.record import Recorder
 from gradwhy.backends.tensorflow.scopes import Tapes
@@ -36,6 +37,7 @@ class TensorFlowBackend:
 
     def __init__(self) -> None:
         self._hooks: Hooks | None = None
+        self._questions: Questions | None = None
 
     def version(self) -> str:
         return str(sys.modules["tensorflow"].__version__)
@@ -51,6 +53,10 @@ class TensorFlowBackend:
             doors.attach(hooks, modules)
             tapes.attach(hooks, modules["backprop"])
             questions.attach(hooks, modules["backprop"])
+            keras = Keras(recorder, doors, questions.unknown_to_optimizer)
+            keras.attach(hooks)
+            recorder.on_variable = tapes.on_push = keras.look  # type: ignore[method-assign]
+            self._questions = questions
             self._listen(hooks, recorder, modules["op_callbacks"])
         except BaseException as problem:
             hooks.fail("tensorflow.attach", problem)
@@ -60,15 +66,14 @@ class TensorFlowBackend:
             self._hooks.take_off()
 
     def settle(self, problem: BaseException | None) -> None:
-        """Nothing is left to say at the end that was not said at a question."""
+        if self._hooks is not None and self._hooks.are_on and self._questions is not None:
+            self._hooks.guarded("tensorflow.settle", self._questions.settle)(problem)
 
     def _listen(self, hooks: Hooks, recorder: Recorder, op_callbacks: Any) -> None:
         """Hear of every op, on this thread and on every thread that the program starts."""
         on_op = hook_body("tensorflow.op", recorder.on_op)
 
-        def heard(
-            op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
-        ) -> None:
+        def heard(op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
             if not hooks.are_on:
                 return
             try:

@@ -27,7 +27,8 @@ def mapped_places(frames: RawFrames, tf_stack: Any, called: str = "") -> tuple[P
     """
     if not any(is_generated(code.co_filename) for code, _ in frames):
         return places_of(frames)
-    found = places_of_stack(tf_stack.extract_stack())
+    # TensorFlow's stack also holds what runs on our behalf since the question was put: the outermost frames are its own.
+    found = places_of_stack(tf_stack.extract_stack())[-len(frames) :]
     if called and found:
         first = found[0]
         found = (Place(call_in_line(first.span, called) or first.span, first.function), *found[1:])
@@ -38,7 +39,8 @@ def places_of_stack(stack: Any) -> tuple[Place, ...]:
     """The user's lines in a stack of TensorFlow's, innermost first."""
     found = []
     for frame in reversed(stack or ()):
-        if is_user_file(frame.filename) and not is_generated(frame.filename):
+        path = frame.filename
+        if not path.startswith("<frozen") and is_user_file(path) and not is_generated(path):
             found.append(Place(Span(shown_path(frame.filename), frame.lineno), frame.name))
     return tuple(found)
 

@@ -74,6 +74,8 @@ class Slice:
         self.drafts: list[Draft] = []
         self.todo: deque[Any] = deque()
         self.scopes: set[int] = set()
+        self.seen: list[Any] = []
+        self.looked_at: list[Any] = []
         self.is_complete = True
 
     # Values
@@ -86,6 +88,8 @@ class Slice:
             self.numbers[key] = number = len(self.numbers)
             self.values[number] = self.described(origin, number)
             self.todo.append(origin)
+            if not isinstance(origin, Symbol):
+                self.seen.append(origin)
         return self.numbers[key]
 
     def number_of(self, origin: Any) -> int | None:
@@ -130,6 +134,7 @@ class Slice:
                 self.is_complete = False
                 return
             origin = self.todo.popleft()
+            self.looked_at.append(origin)
             if isinstance(origin, Symbol):
                 self.grow_symbol(origin)
             else:
@@ -185,9 +190,7 @@ class Slice:
             return ""
         return self.dtype(record, made.index, made() if isinstance(made, rec.Made) else None)
 
-    def draft(
-        self, record: rec.Record, name: str, inputs: list[Fed], output: int, span: Span | None = None
-    ) -> None:
+    def draft(self, record: rec.Record, name: str, inputs: list[Fed], output: int, span: Span | None = None) -> None:
         self.scopes.update(record[rec.SCOPES])
         places = places_of(record[rec.FRAMES])
         if span is not None:
@@ -215,7 +218,9 @@ class Slice:
         """The slice as a flow graph. `watched` holds the numbers of the variables that the asked tape watched."""
         ops = []
         for number, draft in enumerate(sorted(self.drafts, key=lambda d: d.order)):
-            edges = tuple(Input(self.value(f.origin), f.passage, f.barrier, f.is_observed, f.span) for f in draft.inputs)
+            edges = tuple(
+                Input(self.value(f.origin), f.passage, f.barrier, f.is_observed, f.span) for f in draft.inputs
+            )
             ops.append(
                 Op(
                     number,
@@ -287,7 +292,7 @@ def _return_span(function: Any, position: int, *, is_none: bool) -> Span | None:
     """The statement of a user's gradient function that gave nothing for an input; the input's own part where it can be told."""
     code = getattr(function, "__code__", None)
     file = read(code.co_filename) if code is not None else None
-    if file is None or file.tree is None:
+    if code is None or file is None or file.tree is None:
         return None
     for part in ast.walk(file.tree):
         if isinstance(part, (ast.FunctionDef, ast.Lambda)) and part.lineno == code.co_firstlineno:

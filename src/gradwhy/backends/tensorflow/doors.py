@@ -6,7 +6,7 @@ import sys
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Iterable
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 from gradwhy.backends.patches import Hooks
@@ -85,9 +85,13 @@ class Doors:
         hooks.patch(record, "record_operation", self._watched_operation(record.record_operation, begin))
         script = modules["script_ops"]
         if hasattr(script, "py_func_common"):
-            hooks.wrap(script, "py_func_common", "tensorflow.numpy_function", before=self._hidden, after=self._numpy_function)
+            hooks.wrap(
+                script, "py_func_common", "tensorflow.numpy_function", before=self._hidden, after=self._numpy_function
+            )
         if hasattr(script, "EagerFunc"):
-            hooks.wrap(script.EagerFunc, "__call__", "tensorflow.py_function", before=self._py_begins, after=self._py_ends)
+            hooks.wrap(
+                script.EagerFunc, "__call__", "tensorflow.py_function", before=self._py_begins, after=self._py_ends
+            )
 
     def question_answered(self) -> None:
         """Forget the numbers that left before the question: a float links only within one."""
@@ -159,7 +163,16 @@ class Doors:
         sources, is_observed = self.origins(given), True
         if not sources and frames and not recorder.state.is_backward and _has_floats(given):
             sources, is_observed = self.likely(given, frame), False
-        record: Record = [LEAF, (), frames, recorder.state.scopes, next(recorder.clock), None, mine, dtype_number(tensor)]
+        record: Record = [
+            LEAF,
+            (),
+            frames,
+            recorder.state.scopes,
+            next(recorder.clock),
+            None,
+            mine,
+            dtype_number(tensor),
+        ]
         if sources:
             record[0], record[1], record[5] = "constant", tuple(sources), HOST if is_observed else LIKELY
         return recorder.keep(tensor, record)
@@ -356,7 +369,7 @@ def _user_function(backward: Any) -> Any:
     """The user's own gradient function inside the wrapper that TensorFlow made of it."""
     for cell in getattr(backward, "__closure__", None) or ():
         held = cell.cell_contents
-        if callable(held) and getattr(held, "__name__", "") and getattr(held, "__code__", None) is not None:
+        if isinstance(held, FunctionType):
             if is_user_code(held.__code__):
                 return held
     return None

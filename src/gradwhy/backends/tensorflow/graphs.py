@@ -73,7 +73,21 @@ class GraphReader:
             body = self.traced[id(graph)] = Body(graph, graph.name, {}, None, None, (), outer)
             for outside, placeholder in getattr(graph, "captures", ()):
                 body.inputs[id(placeholder)] = self.outside(outside)
+            self.bind_variables(body)
         return body
+
+    def bind_variables(self, body: Body) -> None:
+        """Variables that were passed as arguments: the graph holds them apart from the inputs that stand for them."""
+        bound = {id(made()) for made in body.inputs.values() if isinstance(made, rec.Made)}
+        waiting = [v.handle for v in getattr(body.graph, "variables", ()) if id(v.handle) not in bound]
+        for placeholder in getattr(body.graph, "inputs", ()):
+            if placeholder.dtype.name != "resource" or id(placeholder) in body.inputs:
+                continue
+            kind = rec.handle_type(placeholder)
+            same = next((h for h in waiting if kind is None or rec.handle_type(h) == kind), None)
+            if same is not None and hasattr(same, "_numpy_internal"):
+                waiting = [h for h in waiting if h is not same]
+                body.inputs[id(placeholder)] = self.recorder.of(same)
 
     def outside(self, tensor: Any) -> Any:
         """A captured tensor: symbolic in an outer graph, or eager."""

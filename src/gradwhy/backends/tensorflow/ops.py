@@ -80,7 +80,9 @@ BY_OP: dict[str, Barrier] = {
     ),
     **dict.fromkeys(("LogicalAnd", "LogicalOr", "LogicalNot", "All", "Any"), Barrier.CONDITION),
     **dict.fromkeys(("IsNan", "IsInf", "IsFinite"), Barrier.CONDITION),
-    **dict.fromkeys(("ArgMax", "ArgMin", "Where", "Bucketize", "SearchSorted", "LowerBound", "UpperBound"), Barrier.INDEX),
+    **dict.fromkeys(
+        ("ArgMax", "ArgMin", "Where", "Bucketize", "SearchSorted", "LowerBound", "UpperBound"), Barrier.INDEX
+    ),
     **dict.fromkeys(("UniqueV2", "Unique", "UniqueWithCounts", "InvertPermutation"), Barrier.INDEX),
     **dict.fromkeys(("NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5"), Barrier.INDEX),
     **dict.fromkeys(

@@ -25,8 +25,11 @@ from gradwhy.backends.tensorflow.sources import (
     full_argument,
     key_of,
     passed_text,
+    zipped_with,
 )
-from gradwhy.flow import Asked, Failure, FlowGraph, Question, Span, Status
+from gradwhy.backends.tensorflow.standins import with_stand_ins
+from gradwhy.backends.tensorflow.unasked import Strangers, stuck_op
+from gradwhy.flow import Asked, Failure, FlowGraph, Question, SourceFact, Span, Status
 from gradwhy.source.guards import drops_none
 from gradwhy.source.positions import is_user_code, live_user_frames, places_of
 from gradwhy.source.statements import call_argument
@@ -51,6 +54,8 @@ class Questions:
         self.functions, self.doors = functions, doors
         self.registry = Registry(modules["ops"])
         self.dtypes, self.tf_stack = modules["dtypes"], modules["tf_stack"]
+        self.strangers = Strangers(witness, recorder)
+        self._looked: set[Any] = set()
 
     def attach(self, hooks: Hooks, backprop: Any) -> None:
         tape = backprop.GradientTape
@@ -124,12 +129,53 @@ class Questions:
         earlier = scope.asked[-1] if scope is not None and scope.asked else None
         building = Building(self, kind, target, wanted, statuses, failure, frame, frames, mine, scope, earlier, tape)
         key = (kind, tuple((id(code), lasti) for code, lasti in frames[:2]))
+        self.strangers.note_asked(wanted)
+        if key not in self._looked and kind != "tape.watch":
+            self._looked.add(key)
+            building.look_for_strangers()
         self.witness.answered(Answer(kind, "tensorflow", key, statuses, building.build))
         if scope is not None:
             scope.asked.append(frames)
             del scope.asked[:-2]
         self.recorder.question_answered()
         self.doors.question_answered()
+
+    def settle(self, problem: BaseException | None) -> None:
+        """What only the program's end shows."""
+        self.strangers.settle()
+        stuck = stuck_op(self.recorder, problem)
+        if stuck is not None and problem is not None:
+            self.ask_of_stuck(stuck, problem)
+
+    def unknown_to_optimizer(self, strangers: list[Any], problem: BaseException, frame: FrameType | None) -> None:
+        """An optimizer refused variables that it was not built for."""
+        frames, mine = walk(frame)
+        failure = Failure(type(problem).__name__, str(problem), "unknown-variable")
+        statuses = (Status.ERROR,) * len(strangers)
+        kind = "optimizer.apply_gradients"
+        building = Building(self, kind, None, strangers, statuses, failure, frame, frames, mine, None, None, None)
+        building.extra_facts = frozenset({SourceFact.UNKNOWN_TO_OPTIMIZER})
+        key = (kind, tuple((id(code), lasti) for code, lasti in frames[:2]))
+        self.witness.answered(Answer(kind, "tensorflow", key, statuses, building.build))
+
+    def ask_of_stuck(self, stuck: Any, problem: BaseException) -> None:
+        """A function's gradient could not be built, which ended the program before any tape was asked."""
+        frame = user_frame_of(problem)
+        frames, mine = walk(frame)
+        scope = self.tapes.last
+        tape = self.tapes.last_tape()
+        if scope is None or tape is None:
+            return
+        wanted = list(tape.watched_variables())
+        statuses = (Status.ERROR,) * len(wanted)
+        failure = failure_of(problem) if isinstance(problem, Exception) else None
+        target = stuck.outputs[0]
+        building = Building(
+            self, "tape.gradient", target, wanted, statuses, failure, frame, frames, mine, scope, None, tape
+        )
+        building.only_reached = True
+        key = ("stuck", stuck.name)
+        self.witness.answered(Answer("tape.gradient", "tensorflow", key, statuses, building.build))
 
 
 class Building:
@@ -152,7 +198,27 @@ class Building:
     ) -> None:
         self.questions, self.kind, self.target, self.wanted = questions, kind, target, wanted
         self.statuses, self.failure, self.frame, self.frames = statuses, failure, frame, frames
+        self.slice: Slice | None = None
+        self.names: SourceNames | None = None
         self.is_mine, self.scope, self.earlier, self.tape = is_mine, scope, earlier, tape
+
+        self.extra_facts: frozenset[SourceFact] = frozenset()
+        self.only_reached = False
+
+    def look_for_strangers(self) -> None:
+        """Note the variables that the targets use, that nobody asks about here, and that their model does not hold."""
+        if self.tape is None or len(self.tape.watched_variables()) <= len(self.wanted):
+            return
+        q = self.questions
+        state = q.recorder.state
+        state.is_ours = True
+        try:
+            question, graph = self._build(True)
+            if graph is not None and self.slice is not None and self.names is not None:
+                q.strangers.look(question, self.slice, self.tape, self.wanted, self.names)
+        finally:
+            state.is_ours = False
+            self.slice = self.names = None
 
     def build(self, with_graph: bool) -> tuple[Question, FlowGraph | None]:
         """The question with its names and, if asked for, the slice of the flow graph behind it."""
@@ -181,17 +247,21 @@ class Building:
             graph = slice_.graph(self.scope, self.watched(slice_))
         passed = self.passed(span, is_asked_by_user)
         names = SourceNames(live_user_frames(self.frame), passed)
+        self.slice, self.names = slice_, names
         owner = None if is_asked_by_user else self.owner(names)
         asked = tuple(
             Asked(
                 names.source(given, (f"{owner}.trainable_variables",) if owner else ()),
                 number,
                 status,
-                facts_of(given),
+                facts_of(given) | self.extra_facts,
                 definition_of(q.recorder, key_of(given)),
             )
             for given, number, status in zip(self.wanted, numbers, self.statuses, strict=True)
+            if number is not None or not self.only_reached
         )
+        if slice_ is not None and graph is not None and self.tape is not None and not self.only_reached:
+            asked = with_stand_ins(asked, self.wanted, slice_, graph, names, list(self.tape.watched_variables()))
         target = (call_argument(span, 0, "target") if span and is_asked_by_user else None) or "loss"
         question = Question(
             kind=self.kind,
@@ -220,7 +290,9 @@ class Building:
 
     def watched(self, slice_: Slice) -> frozenset[int]:
         """The variables in the slice that the tape watched by itself."""
-        found = set()
+        found: set[int] = set()
+        if self.tape is None:
+            return frozenset()
         for variable in self.tape.watched_variables():
             handle = key_of(variable)
             number = slice_.number_of(self.questions.recorder.of(handle)) if handle is not None else None
@@ -229,6 +301,8 @@ class Building:
         return frozenset(found)
 
     def passed(self, span: Span | None, is_asked_by_user: bool) -> str | None:
+        if self.kind.startswith("optimizer"):
+            return passed_text(span, zipped_with(full_argument(span, 0, "grads_and_vars")))
         if not is_asked_by_user:
             return None
         position, keyword = (0, "tensor") if self.kind == "tape.watch" else (1, "sources")
@@ -262,6 +336,17 @@ class Building:
     def earlier_span(self) -> Span | None:
         places = places_of(self.earlier[:1]) if self.earlier else ()
         return places[0].span if places else None
+
+
+def user_frame_of(problem: BaseException) -> FrameType | None:
+    """The innermost frame of the user's own code that an exception passed."""
+    found = None
+    traceback = problem.__traceback__
+    while traceback is not None:
+        if is_user_code(traceback.tb_frame.f_code):
+            found = traceback.tb_frame
+        traceback = traceback.tb_next
+    return found
 
 
 def arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:

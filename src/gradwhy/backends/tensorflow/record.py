@@ -71,7 +71,7 @@ class Made(weakref.ref):  # type: ignore[type-arg]
     key: int
     record: Record
     index: int
-    written: tuple[Record, ...]
+    written: tuple[Any, ...]
 
 
 class ThreadState(threading.local):
@@ -121,7 +121,9 @@ class Recorder:
 
     def leaf(self, tensor: Any, frames: RawFrames = ()) -> Made:
         """`tensor` as a value whose making was not seen."""
-        return self.keep(tensor, [LEAF, (), frames, self.state.scopes, next(self.clock), None, True, dtype_number(tensor)])
+        return self.keep(
+            tensor, [LEAF, (), frames, self.state.scopes, next(self.clock), None, True, dtype_number(tensor)]
+        )
 
     def of(self, tensor: Any) -> Made:
         """What is known of `tensor`."""
@@ -161,6 +163,7 @@ class Recorder:
         elif state.is_backward:
             record[EXTRA] = BACKWARD
         elif op_type == "VarHandleOp":
+            self.on_variable()
             record[OP] = VARIABLE
             record[EXTRA] = state.layers
         elif op_type == "EagerPyFunc" and state.body is not None:
@@ -174,6 +177,9 @@ class Recorder:
                 made.index = index
                 made.written = ()
                 known[key] = made
+
+    def on_variable(self) -> None:
+        """A variable is made: a moment at which Keras may have come in. The backend takes this over."""
 
     def unseen(self, tensor: Any, position: int, many: int, frame: FrameType) -> Made:
         """An input without a record: TensorFlow's fast path read a variable or converted a Python value itself."""
@@ -244,6 +250,15 @@ def dtype_number(tensor: Any) -> int:
     """TensorFlow's number for the dtype of an eager tensor, 0 for anything else."""
     number = getattr(tensor, "_datatype_enum", None)
     return int(number()) if number is not None else 0
+
+
+def handle_type(handle: Any) -> tuple[int, tuple[int, ...]] | None:
+    """The dtype number and shape of what a variable's handle points to, None for anything else."""
+    known = getattr(handle, "_handle_data", None)
+    if known is None or not known.shape_and_type:
+        return None
+    held = known.shape_and_type[0]
+    return int(held.dtype), tuple(int(d.size) for d in held.shape.dim)
 
 
 def sum_up(record: Record) -> None:

@@ -34,6 +34,9 @@ class Tapes:
         self.recorder = recorder
         self.scopes: dict[int, TapeScope] = {}
         self._of_tape: weakref.WeakKeyDictionary[Any, TapeScope] = weakref.WeakKeyDictionary()
+        self.last: TapeScope | None = None
+        self.last_tape: Any = lambda: None
+        self.on_push: Any = lambda: None
         self._paused: weakref.WeakKeyDictionary[Any, TapeScope] = weakref.WeakKeyDictionary()
 
     def attach(self, hooks: Hooks, backprop: Any) -> None:
@@ -48,6 +51,7 @@ class Tapes:
 
     def pushed(self, token: Any, result: Any, args: tuple[Any, ...], kwargs: Any) -> None:
         tape = args[0]
+        self.on_push()
         state = self.recorder.state
         paused = self._paused.pop(tape, None)
         if paused is not None:
@@ -62,6 +66,7 @@ class Tapes:
         frames, _ = walk(sys._getframe(1))
         scope = TapeScope(time, "GradientTape", time, frames, True, (), None, bool(tape._watch_accessed_variables))
         self.scopes[scope.number] = scope
+        self.last, self.last_tape = scope, weakref.ref(tape)
         self._of_tape[tape] = scope
         state.scopes = (*state.scopes, scope.number)
         self._drop_old()

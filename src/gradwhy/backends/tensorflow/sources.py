@@ -34,7 +34,16 @@ SKIPPED = (
     "_run_eagerly",
 )
 _STATISTICS = frozenset(
-    {"moving_mean", "moving_variance", "seed_generator_state", "iteration", "iterations", "learning_rate", "total", "count"}
+    {
+        "moving_mean",
+        "moving_variance",
+        "seed_generator_state",
+        "iteration",
+        "iterations",
+        "learning_rate",
+        "total",
+        "count",
+    }
 )
 _COLLECTIONS = ("trainable_variables", "trainable_weights", "variables", "weights")
 
@@ -121,12 +130,15 @@ class SourceNames:
 
 def framework_name(given: Any) -> str:
     """What the framework calls a source that no name of the program reaches."""
-    name = str(getattr(given, "path", "") or getattr(given, "_name", "") or "")
+    name = str(getattr(given, "path", "") or getattr(given, "_handle_name", "") or getattr(given, "_name", "") or "")
     return name.split(":")[0] or type(given).__name__
 
 
 def collections_of(passed: str | None, names: Sequence[str]) -> tuple[str, ...]:
-    """The collections, such as `model.trainable_variables`, in the text of what was passed that hold the named source."""
+    """The collections, such as `model.trainable_variables`, in the text of what was passed that hold the named source.
+
+    Where the owner goes by other names elsewhere, its collection does, too.
+    """
     if not passed:
         return ()
     try:
@@ -137,8 +149,10 @@ def collections_of(passed: str | None, names: Sequence[str]) -> tuple[str, ...]:
     for part in ast.walk(tree):
         if isinstance(part, ast.Attribute) and part.attr in _COLLECTIONS:
             owner = ast.unparse(part.value)
-            if any(n.startswith((f"{owner}.", f"{owner}[")) for n in names):
+            inside = {n[len(owner) :] for n in names if n.startswith((f"{owner}.", f"{owner}["))}
+            if inside:
                 found.append(f"{owner}.{part.attr}")
+                found += [f"{n[: -len(i)]}.{part.attr}" for n in names for i in inside if n.endswith(i) and n != i]
     return tuple(dict.fromkeys(found))
 
 
@@ -169,6 +183,13 @@ def full_argument(span: Span | None, position: int, keyword: str) -> str | None:
     return ast.unparse(call.args[position]) if position < len(call.args) else None
 
 
+def zipped_with(text: str | None) -> str | None:
+    """The second part of a `zip(...)`, the text itself for anything else."""
+    tree = ast.parse(text, mode="eval").body if text else None
+    is_zip = isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "zip"
+    return ast.unparse(tree.args[1]) if is_zip and len(tree.args) > 1 else text  # type: ignore[union-attr]
+
+
 def definition_of(recorder: Recorder, key: Any) -> Span | None:
     """Where the program made a source, None where that was not seen."""
     made = recorder.made.get(id(key))
@@ -193,7 +214,8 @@ def _canonical(value: Any) -> Any:
 
 
 def _is_array(value: Any) -> bool:
-    return hasattr(value, "_numpy_internal") or type(value).__module__.partition(".")[0] == "numpy"
+    is_closed = type(value).__name__ == "GradientTape"
+    return is_closed or hasattr(value, "_numpy_internal") or type(value).__module__.partition(".")[0] == "numpy"
 
 
 def _class_name(inner: Any) -> str:

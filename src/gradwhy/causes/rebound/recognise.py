@@ -14,7 +14,7 @@ def recognise(lost: Lost) -> Claim | None:
     if lost.has(SourceFact.SYMBOLIC):
         place = lost.asked.definition or lost.question.span
         return elsewhere(lost, "rebound", place, label="symbolic", help="symbolic")
-    if lost.path is None and lost.asked.stand_in is not None:
+    if lost.path is None and lost.asked.stand_in is not None and lost.asked.stand_in_kind != "repeated":
         place = lost.asked.stand_in_span or lost.question.span
         return elsewhere(lost, "rebound", place, label="used", help=lost.asked.stand_in_kind or "default")
     return None

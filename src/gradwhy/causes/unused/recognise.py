@@ -15,6 +15,8 @@ def recognise(lost: Lost) -> Claim | None:
     asked = lost.asked
     if lost.question.order > 1:
         return elsewhere(lost, "unused", asked.last_use or lost.question.span, label="cut", help="derivative-zero")
+    if asked.stand_in is not None and asked.stand_in_kind == "repeated":
+        return elsewhere(lost, "unused", asked.stand_in_span, label="instead", help="repeated")
     if asked.last_use is not None:
         return elsewhere(lost, "unused", asked.last_use, label="last-use")
     place = asked.definition or lost.question.span

@@ -1,0 +1,93 @@
+"""Keras's own doors: which layer runs, which model gave numbers away, and which variables an optimizer does not know."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from gradwhy.backends.patches import Hooks
+from gradwhy.backends.tensorflow.doors import Doors
+from gradwhy.backends.tensorflow.record import Recorder
+from gradwhy.backends.tensorflow.sources import key_of
+
+_LAYER = "keras.src.layers.layer"
+_TRAINER = "keras.src.backend.tensorflow.trainer"
+_OPTIMIZER = "keras.src.optimizers.base_optimizer"
+
+
+class Keras:
+    """Patches Keras 3 when the program has imported it."""
+
+    def __init__(self, recorder: Recorder, doors: Doors, unknown: Callable[..., None]) -> None:
+        self.recorder, self.doors, self.unknown = recorder, doors, unknown
+        self.is_attached = False
+        self._hooks: Hooks | None = None
+
+    def attach(self, hooks: Hooks) -> None:
+        self._hooks = hooks
+
+    def look(self) -> None:
+        """Attach to Keras if it is there by now. TensorFlow imports it late, and programs may never use it."""
+        if self.is_attached or self._hooks is None or not self._hooks.are_on:
+            return
+        layer, optimizer = sys.modules.get(_LAYER), sys.modules.get(_OPTIMIZER)
+        if layer is None or optimizer is None or not hasattr(layer, "Layer"):
+            return
+        self.is_attached = True
+        hooks = self._hooks
+        hooks.wrap(layer.Layer, "__call__", "keras.call", before=self._enters, after=self._leaves, raised=self._leaves)
+        hooks.wrap(optimizer.BaseOptimizer, "apply", "keras.apply", raised=self._not_applied)
+        trainer = sys.modules.get(_TRAINER)
+        if trainer is not None and hasattr(trainer, "TensorFlowTrainer"):
+            for name in ("predict", "predict_on_batch"):
+                door = self._predicted(name)
+                hooks.wrap(trainer.TensorFlowTrainer, name, f"keras.{name}", before=self._predicts, after=door)
+
+    def _enters(self, args: tuple[Any, ...], kwargs: Any) -> bool:
+        state = self.recorder.state
+        state.layers = (*state.layers, weakref.ref(args[0]))
+        return True
+
+    def _leaves(self, token: Any, result: Any, args: tuple[Any, ...], kwargs: Any) -> None:
+        if token:
+            state = self.recorder.state
+            state.layers = state.layers[:-1]
+
+    def _predicts(self, args: tuple[Any, ...], kwargs: Any) -> bool:
+        return True
+
+    def _predicted(self, name: str) -> Any:
+        def predicted(token: Any, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            """A model's prediction is plain numbers, made from its variables and from what it was given."""
+            model, given = args[0], args[1] if len(args) > 1 else kwargs.get("x")
+            recorder = self.recorder
+            inputs = [recorder.of(key) for v in model_variables(model) if (key := key_of(v)) is not None]
+            known = recorder.made.get(id(given))
+            if known is not None:
+                inputs.append(known)
+            for array in result if isinstance(result, (list, tuple)) else [result]:
+                if hasattr(array, "dtype"):
+                    self.doors.note_exit(tuple(inputs), array, f"model.{name}", sys._getframe(3))
+
+        return predicted
+
+    def _not_applied(self, token: Any, problem: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """An optimizer refused a variable that it was not built for."""
+        optimizer = args[0]
+        variables = args[2] if len(args) > 2 else kwargs.get("trainable_variables")
+        known = getattr(optimizer, "_trainable_variables_indices", None)
+        if not isinstance(problem, ValueError) or not variables or not known:
+            return
+        strangers = [v for v in variables if optimizer._var_key(v) not in known]
+        if strangers:
+            self.unknown(strangers, problem, sys._getframe(3))
+
+
+def model_variables(model: Any) -> list[Any]:
+    """All variables of a Keras layer or model, by Keras's own property, whatever a subclass makes of it."""
+    layer = sys.modules.get(_LAYER)
+    if layer is None or not isinstance(model, layer.Layer):
+        return []
+    return list(layer.Layer.variables.fget(model))
