@@ -82,6 +82,13 @@ def test_no_command_imports_a_framework_or_an_editor(tmp_path: Path) -> None:
         assert HEAVY & imported_by(arguments, tmp_path) == set()
 
 
+def test_a_program_without_a_finding_costs_neither_a_console_nor_a_diagnosis(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").touch()
+    modules = imported_by(["run", "plain.py"], tmp_path)
+    assert {"rich.console", "rich.text", "gradwhy.render.terminal", "gradwhy.diagnose"} & modules == set()
+    assert HEAVY & modules == set()
+
+
 def test_the_version_costs_neither_rich_nor_the_texts(tmp_path: Path) -> None:
     modules = imported_by(["--version"], tmp_path)
     assert {"rich.console", "gradwhy.texts", "gradwhy.flow", "tomllib"} & modules == set()

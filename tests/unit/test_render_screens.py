@@ -8,7 +8,8 @@ import os
 import pytest
 from rich.text import Text as Styled
 
-from gradwhy.render.screens import Screen, printed, screen_for, write
+from gradwhy.render.screens import Screen, printed, screen_for
+from gradwhy.render.streams import write
 
 
 class Terminal(io.StringIO):

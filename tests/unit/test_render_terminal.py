@@ -241,8 +241,9 @@ def test_the_end_says_what_was_asked_and_found() -> None:
 def test_an_unfinished_program_and_our_own_failures_are_told() -> None:
     shown = text(replace(quiet_report(), exit_status=None, warnings=("the hook \x1b failed",)))
     assert shown.splitlines() == [
+        "gradwhy: a part of gradwhy failed, and the program runs on without it: the hook",
+        "\\x1b failed",
         "gradwhy: the program had not ended when this report was written",
-        "the hook \\x1b failed",
         "gradwhy: no gradient was asked for",
     ]
 

@@ -18,6 +18,7 @@ def command(cause: str, lang: str | None) -> None:
     page = page_of(known_cause(cause, language), language)
     # Rich is imported here, so that a refusal does not wait for it.
     from gradwhy.render.pages import page_text
-    from gradwhy.render.screens import screen_for, write
+    from gradwhy.render.screens import screen_for
+    from gradwhy.render.streams import write
 
     write(sys.stdout, page_text(page, screen_for(sys.stdout, language)))

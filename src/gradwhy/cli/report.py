@@ -10,7 +10,8 @@ import rich_click as click
 from gradwhy.cli.choices import Refusal, language_for, language_option, refusal
 from gradwhy.flow import Report
 from gradwhy.render.json import ReportError, read_report, replace_file, report_bytes
-from gradwhy.render.screens import Screen, printed, screen_for, write
+from gradwhy.render.screens import Screen, printed, screen_for
+from gradwhy.render.streams import write
 from gradwhy.render.terminal import report_rows
 from gradwhy.settings import FORMATS
 from gradwhy.texts import harmless, localize

@@ -71,19 +71,6 @@ def _console(screen: Screen, width: int) -> Console:
     )
 
 
-def write(stream: TextIO, text: str) -> None:
-    """Write the text in one piece. What the stream's encoding lacks is escaped; a closed stream takes nothing."""
-    try:
-        try:
-            stream.write(text)
-        except UnicodeEncodeError:
-            encoding = getattr(stream, "encoding", None) or "ascii"
-            stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-        stream.flush()
-    except (OSError, ValueError):
-        return
-
-
 def _is_terminal(stream: TextIO) -> bool:
     try:
         return stream.isatty()

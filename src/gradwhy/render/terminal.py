@@ -11,6 +11,7 @@ from rich.text import Text as Styled
 
 from gradwhy.flow import AskedQuestion, Finding, Passage, Report, Severity, Span, Step, Text
 from gradwhy.render.cells import wrapped
+from gradwhy.render.closing import closing_line, failure_line
 from gradwhy.render.screens import Screen
 from gradwhy.render.snippets import GUTTER, Mark, Quote, bare_row
 from gradwhy.source import files
@@ -67,31 +68,15 @@ def report_rows(report: Report, screen: Screen) -> list[Styled]:
     rows: list[Styled] = []
     for finding in report.findings:
         rows += [*finding_rows(finding, screen, Surroundings.of(report, finding)), Styled()]
+    for problem in report.warnings:
+        rows += _lines(failure_line(problem, screen.language), screen)
     if report.exit_status is None:
         rows += _lines(say("closing/unfinished", screen.language), screen)
-    return [*rows, *closing_rows(report, screen)]
-
-
-def closing_rows(report: Report, screen: Screen) -> list[Styled]:
-    """What was asked and found, in one line; above it, what of ours failed."""
-    failures = [row for warning in report.warnings for row in _lines(harmless(warning), screen)]
-    return failures + _lines(_closing(report, screen.language), screen)
+    return rows + _lines(closing_line(report, screen.language), screen)
 
 
 def _lines(text: str, screen: Screen) -> list[Styled]:
     return [Styled(piece) for piece in wrapped(text, screen.width)]
-
-
-def _closing(report: Report, language: str) -> str:
-    if report.questions:
-        return say(
-            "closing/findings",
-            language,
-            questions=len(report.questions),
-            sources=sum(len(q.sources) for q in report.questions),
-            findings=len(report.findings),
-        )
-    return say("closing/no-question" if report.frameworks else "closing/no-framework", language)
 
 
 class _Drawing:
