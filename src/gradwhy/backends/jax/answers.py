@@ -11,7 +11,7 @@ from gradwhy.backends.jax import describe, ops, turns
 from gradwhy.backends.jax.asking import Asking
 from gradwhy.backends.jax.closed_over import StandIns
 from gradwhy.backends.jax.drawing import Drawing, Turn
-from gradwhy.backends.jax.record import Stretch, ValueRecord
+from gradwhy.backends.jax.record import Frames, Stretch, ValueRecord, frames_of_stack
 from gradwhy.flow import (
     Asked,
     Barrier,
@@ -84,6 +84,9 @@ class Telling:
         )
         if not with_graph:
             return question, None
+        if not targets:
+            # The exception came before there was one.
+            drawing.is_complete = False
         watched = [drawing.number(t) for t in asking.tracers if t is not None]
         return question, drawing.graph(watched, self._turns())
 
@@ -93,10 +96,10 @@ class Telling:
             return Status.NAN
         if Status.OK in found:
             return Status.OK
-        is_flowing = self._flows(source)
-        if Status.ZERO in found and not (self._asking.kind == "jax.vjp" and is_flowing):
+        # The program may have pulled back a zero: only a path that is cut makes that a missing gradient.
+        if Status.ZERO in found and self._asking.kind != "jax.vjp":
             return Status.ZERO
-        return Status.OK if is_flowing else Status.ZERO
+        return Status.OK if self._flows(source) else Status.ZERO
 
     def _flows(self, source: int) -> bool:
         """Whether the derivative of a source reaches the target by what was recorded, whatever its numbers are."""
@@ -104,8 +107,7 @@ class Telling:
         if tracer is None:
             # An integer that the program allows itself to ask about has no gradient by its nature.
             return True
-        drawing = self._drawing
-        if not drawing.reached([drawing.number(tracer)]) & set(self._targets):
+        if not self._reaches(tracer):
             return False
         gradient = self._gradients[source] if source < len(self._gradients) else None
         return gradient is None or not self._backward.is_known or self._backward.depends(gradient)
@@ -119,13 +121,19 @@ class Telling:
         tracer = self._asking.tracers[source] if self._asking.tracers else None
         if left is None or left.value is None or tracer is None or self._asking.tag not in left.value.tags:
             return True
-        drawing = self._drawing
-        return bool(drawing.reached([drawing.number(tracer)], flowing=False) & set(self._targets))
+        return self._reaches(tracer, flowing=False)
+
+    def _reaches(self, source: ValueRecord, *, flowing: bool = True) -> bool:
+        """Whether a path leads from a value to the target."""
+        drawing, targets = self._drawing, set(self._targets)
+        return bool(targets & drawing.reached([drawing.number(source)], flowing=flowing))
 
     @cached_property
     def _drawing(self) -> Drawing:
         asking = self._asking
-        drawing = Drawing(self._stretch, asking.tag, asking.leaves, is_forward=asking.kind == "jax.jacfwd")
+        drawing = Drawing(
+            asking.recorder, self._stretch, asking.tag, asking.leaves, is_forward=asking.kind == "jax.jacfwd"
+        )
         for target in asking.targets:
             drawing.number(target)
         return drawing
@@ -145,13 +153,13 @@ class Telling:
 
     @cached_property
     def _backward(self) -> turns.Backward:
-        return turns.Backward(self._asking.seeds, self._asking.passed)
+        return turns.Backward(self._asking.seeds, self._asking.passing.ops)
 
     def _turns(self) -> list[Turn]:
         found = []
         for i, status in enumerate(self._statuses):
             gradient = self._gradients[i] if i < len(self._gradients) else None
-            tracer = self._asking.tracers[i]
+            tracer = self._asking.tracers[i] if self._asking.tracers else None
             if status in (Status.ZERO, Status.NAN) and gradient is not None and tracer is not None:
                 source = self._drawing.number(tracer)
                 found += turns.turns(self._drawing, self._backward, gradient, status, source, set(self._targets))
@@ -162,11 +170,11 @@ class Telling:
         tracer = asking.tracers[i] if asking.tracers else None
         is_lost = self._statuses[i] is not Status.OK
         stand_in = stand_ins.of(i, source) if stand_ins and tracer and is_lost else None
-        last_use = positions.places_of(tracer.read_at[:1]) if tracer is not None else ()
+        last_use = positions.places_of(self._last_use(tracer)[:1]) if tracer is not None and is_lost else ()
         made = describe.definition(source.name, asking.frames[0]) if is_lost and asking.frames else None
         return Asked(
             source=source,
-            value=self._value(i, has_stand_in=stand_in is not None),
+            value=stand_in.value if stand_in else self._value(i),
             status=self._statuses[i],
             facts=self._facts(i),
             definition=made.statement if made else None,
@@ -176,11 +184,18 @@ class Telling:
             stand_in_kind="closed-over" if stand_in else None,
         )
 
-    def _value(self, i: int, *, has_stand_in: bool) -> int | None:
-        """The source in the drawing: what JAX put in the argument's place; the array itself where only that was used."""
+    def _value(self, i: int) -> int | None:
+        """The source in the drawing: what JAX put in the argument's place, or the argument where it put nothing."""
         leaf, tracer = (records[i] if records else None for records in (self._asking.leaves, self._asking.tracers))
-        record = leaf if has_stand_in or tracer is None else tracer
+        record = tracer or leaf
         return None if record is None else self._drawing.number(record)
+
+    def _last_use(self, tracer: ValueRecord) -> Frames:
+        """Where the last op stands that was made of a source, though the target was not."""
+        drawing = self._drawing
+        reached = drawing.reached([drawing.number(tracer)], flowing=False)
+        readers = [d for d in drawing.drafts if any(v in reached for v, _ in d.inputs)]
+        return max(readers, key=lambda d: (d.time, d.order)).frames if readers else frames_of_stack(tracer.read_at)
 
     def _facts(self, i: int) -> frozenset[SourceFact]:
         is_integer = not ops.is_differentiable(describe.dtype(self._asking.arrays[i]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gradwhy.backends.jax.record import Frames, OpRecord, Stretch, ValueRecord
+from gradwhy.backends.jax.record import Frames, Pass, Recorder, Stretch, ValueRecord
 
 if TYPE_CHECKING:
     from gradwhy.backends.jax.failures import HostExit
@@ -27,7 +27,9 @@ class Asking:
         frames: Frames,
         has_aux: bool,
         key: object,
+        recorder: Recorder,
     ) -> None:
+        self.recorder = recorder
         self.kind = kind
         self.fun = fun
         self.args = args
@@ -35,7 +37,6 @@ class Asking:
         self.frames = frames
         self.has_aux = has_aux
         self.key = key
-        self.is_held = False
         self.has_left = False
         self.arrays: list[Any] = []
         self.leaves: list[ValueRecord] = []
@@ -44,5 +45,5 @@ class Asking:
         self.stretch: Stretch | None = None
         self.targets: list[ValueRecord] = []
         self.seeds: list[ValueRecord] = []
-        self.passed: list[OpRecord] = []
+        self.passing = Pass()
         self.host_exit: HostExit | None = None

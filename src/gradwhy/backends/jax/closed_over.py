@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from gradwhy.backends.jax import describe
+import jax
+import numpy as np
+
+from gradwhy.backends.jax import describe, ops
 from gradwhy.backends.jax.asking import Asking
 from gradwhy.backends.jax.drawing import Drawing
-from gradwhy.backends.jax.record import ValueRecord
-from gradwhy.flow import Source, Span
+from gradwhy.backends.jax.record import Frames
+from gradwhy.backends.jax.turns import concrete
+from gradwhy.flow import Barrier, Passage, Source, Span
 from gradwhy.source import names
+
+_COPIED: ops.Edge = (Passage.CUT, Barrier.NEW_OBJECT)
 
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """What was used, by the user's name for it, and where it was put in the argument's stead."""
+    """What was used: the user's name for it, where it was put in the argument's stead, and where its path begins."""
 
     name: str
     span: Span | None
+    value: int
 
 
 class StandIns:
@@ -37,24 +45,56 @@ class StandIns:
             return None
         array = drawing.number(self._asking.leaves[i])
         if self._targets & drawing.reached([array], flowing=False):
-            return self._read_itself(array, source)
-        return next((found for c in drawing.constants if (found := self._made_before(c, array, source))), None)
-
-    def _read_itself(self, array: int, source: Source) -> StandIn:
-        reader = next(d for d in self._drawing.drafts if any(v == array for v, _ in d.inputs))
-        places = self._drawing.places(reader.frames)
-        return StandIn(source.name, places[0].span if places else None)
-
-    def _made_before(self, constant: ValueRecord, array: int, source: Source) -> StandIn | None:
-        """A value that entered the function as a constant, if the source says that it was made of the array."""
-        value = constant.ref() if constant.ref is not None else None
-        if value is None or not constant.read_at:
-            return None
-        name, aliases = self._index.of(value)
-        for known in (name, *aliases):
-            for reader in (constant.read_at[0], *self._asking.frames[:1]):
-                made = describe.definition(known, reader) if known else None
-                if made is not None and describe.is_made_of(made, (source.name, *source.aliases), reader):
-                    self._drawing.infer(made.what, array, self._drawing.number(constant), made.place)
-                    return StandIn(name, made.statement)
+            return self._read(source.name, array)
+        for constant, frames in drawing.constants.values():
+            value = concrete(constant.ref()) if constant.ref is not None else None
+            if value is not None and frames and ops.is_differentiable(describe.dtype(value)):
+                found = self._inferred(drawing.number(constant), value, frames, i, source)
+                if found is not None:
+                    return found
         return None
+
+    def _inferred(self, number: int, value: Any, read_at: Frames, i: int, source: Source) -> StandIn | None:
+        """A value that entered the function as a constant, if its name, its history or its numbers are the source's."""
+        name, aliases = self._index.of(value)
+        known, wanted = (name, *aliases), {source.name, *source.aliases}
+        argument = self._asking.arrays[i]
+        if isinstance(argument, jax.core.Tracer) and _are_alike(value, argument) and _are_twins(known, wanted):
+            # While a function is compiled, its arguments are not the caller's arrays: only the name tells.
+            return self._read(name, number)
+        array = self._drawing.number(self._asking.leaves[i])
+        for expression in filter(None, known):
+            for reader in (read_at[0], *self._asking.frames[:1]):
+                made = describe.definition(expression, reader)
+                if made is not None and describe.is_made_of(made, wanted, reader):
+                    self._drawing.infer(made.what, (array, ops.FLOWS), number, made.place)
+                    return StandIn(name, made.statement, array)
+        if _are_equal(value, argument):
+            place = self._drawing.places(read_at)[0]
+            self._drawing.infer("copy", (array, _COPIED), number, place)
+            return StandIn(name or source.name, place.span, array)
+        return None
+
+    def _read(self, name: str, value: int) -> StandIn:
+        reader = next(d for d in self._drawing.drafts if any(v == value for v, _ in d.inputs))
+        places = self._drawing.places(reader.frames)
+        return StandIn(name, places[0].span if places else None, value)
+
+
+def _are_alike(value: Any, argument: Any) -> bool:
+    return getattr(value, "shape", None) == argument.shape and describe.dtype(value) == describe.dtype(argument)
+
+
+def _are_twins(known: tuple[str, ...], wanted: set[str]) -> bool:
+    """Whether an object's names say that it is what an argument is called: `self.params['w']` for `params['w']`."""
+    return any(k == w or k.endswith(f".{w}") for k in known if k for w in wanted)
+
+
+def _are_equal(value: Any, argument: Any) -> bool:
+    """Whether two arrays have the same numbers, and these are no common ones such as zeros and ones."""
+    argument = concrete(argument)
+    if argument is None or not hasattr(argument, "shape") or not _are_alike(value, argument):
+        return False
+    numbers = np.asarray(value)
+    is_common = numbers.size == 0 or bool(np.isin(numbers, (0, 1, -1)).all())
+    return not is_common and bool(np.array_equal(numbers, np.asarray(argument)))

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+import jax
+
 from gradwhy.backends.jax import inlining, ops
-from gradwhy.backends.jax.record import Frames, OpRecord, Stretch, ValueRecord
+from gradwhy.backends.jax.record import Frames, OpRecord, Recorder, Stretch, ValueRecord
 from gradwhy.flow import (
     FlowGraph,
     Input,
@@ -58,19 +60,26 @@ class Drawing:
     """Values and ops, drawn backward from what is asked for.
 
     `stretch` and `tag` are the question's own. `order` is 2 once the backward pass of another question was met, `constants`
-    are the values met that nothing was seen to make. Beyond the values in `beginnings` nothing is drawn: they are what is asked
+    are the values that entered the recording from outside, each with where it did. Beyond the values in `beginnings` nothing is drawn: they are what is asked
     about, and a source's own history is no matter of the question.
     """
 
     def __init__(
-        self, stretch: Stretch, tag: Any, beginnings: Iterable[ValueRecord], *, is_forward: bool = False
+        self,
+        recorder: Recorder,
+        stretch: Stretch,
+        tag: Any,
+        beginnings: Iterable[ValueRecord],
+        *,
+        is_forward: bool = False,
     ) -> None:
         self.stretch = stretch
         self.order = 1
         self.drafts: list[Draft] = []
-        self.constants: list[ValueRecord] = []
+        self.constants: dict[int, tuple[ValueRecord, Frames]] = {}
         self._order = count()
         self.is_complete = True
+        self._recorder = recorder
         self._tag = tag
         self._is_forward = is_forward
         self._values: dict[int, Value] = {}
@@ -105,6 +114,17 @@ class Drawing:
         self._values[number] = Value(number, kind, str(getattr(aval, "dtype", "")), shape, unrecorded)
         return number
 
+    def constant(self, value: Any, frames: Frames) -> int | None:
+        """The number of an array that stands in the body of a compiled function; None for a plain number."""
+        if not getattr(value, "shape", ()) and not isinstance(value, jax.Array):
+            return None
+        record = self._recorder.of(value) or self._recorder.begin(value)
+        if self._current is not None and self.stretch in self._current.open and id(record) not in self._beginnings:
+            self.constants.setdefault(id(record), (record, frames))
+        current, number = self._current, self.number(record)
+        self._current = current
+        return number
+
     def new_op(
         self,
         name: str,
@@ -126,9 +146,9 @@ class Drawing:
         scopes = (self.stretch.number,)
         self.drafts.append(Draft(time, next(self._order), name, (edge,), (output,), frames, scopes))
 
-    def infer(self, name: str, value: int, output: int, place: Place) -> None:
+    def infer(self, name: str, edge: tuple[int, ops.Edge], output: int, place: Place) -> None:
         """Draw a step that the source tells of: it ran before the recording began."""
-        time, edge = self.stretch.start - 1, (value, ops.FLOWS)
+        time = self.stretch.start - 1
         self.drafts.append(
             Draft(time, next(self._order), name, (edge,), (output,), (), (), places=(place,), is_observed=False)
         )
@@ -203,15 +223,15 @@ class Drawing:
         if not self._is_made(record):
             self._kept.append(record)
             self._numbers[id(record)] = self.new_value(record.aval)
-            if id(record) not in self._beginnings:
-                self.constants.append(record)
             return
         op = record.maker
         assert op is not None
         self._kept.append(op)
         self._current = op
-        if op.passed is not None:
+        if op.passing is not None:
             self.order = 2
+        for read in op.inputs:
+            self._note_constant(read, op)
         inputs = [(None if i is None else self._numbers[self._key(i)], i.aval if i else None) for i in op.inputs]
         before = len(self.drafts)
         outputs = self._drawn(op, inputs)
@@ -219,6 +239,14 @@ class Drawing:
             self._numbers[id(op), index] = number
         if record.is_dropped:
             self._give_up(outputs, before)
+
+    def _note_constant(self, read: ValueRecord | None, op: OpRecord) -> None:
+        """Keep what an op of the recording read of the outside."""
+        if read is None or self.stretch not in op.open or id(read) in self._beginnings:
+            return
+        is_outside = not read.tags if read.maker is None else self.stretch not in read.maker.open
+        if is_outside:
+            self.constants.setdefault(id(read), (read, op.frames))
 
     def _drawn(self, op: OpRecord, inputs: list[tuple[int | None, Any]]) -> tuple[int, ...]:
         name = op.primitive.name
@@ -237,17 +265,14 @@ class Drawing:
 
     def reached(self, start: Iterable[int], drafts: Sequence[Draft] | None = None, *, flowing: bool = True) -> set[int]:
         """The values to which a path leads from `start` through `drafts`, or all; only what flows, if `flowing`."""
-        reached = set(start)
-        while True:
-            found = {
-                output
-                for draft in (self.drafts if drafts is None else drafts)
-                if any(v in reached and (edge[0] is Passage.FLOWS or not flowing) for v, edge in draft.inputs)
-                for output in draft.outputs
-            }
-            if found <= reached:
-                return reached
-            reached |= found
+        reached, found = set(start), -1
+        # What an op reads is drawn before it, but for what a loop carries.
+        while len(reached) != found:
+            found = len(reached)
+            for draft in self.drafts if drafts is None else drafts:
+                if any(v in reached and (edge[0] is Passage.FLOWS or not flowing) for v, edge in draft.inputs):
+                    reached.update(draft.outputs)
+        return reached
 
     def _give_up(self, outputs: tuple[int, ...], since: int) -> None:
         del self.drafts[since:]

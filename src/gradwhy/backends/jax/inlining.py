@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from gradwhy.backends.jax import ops
-from gradwhy.backends.jax.record import Frames, frames_of_origin
+from gradwhy.backends.jax.record import Frames, frames_of_stack
 from gradwhy.flow import Barrier, Passage
 
 Number = int | None
@@ -26,6 +26,8 @@ class Sheet(Protocol):
         frames: Frames,
         primitive: str = "",
     ) -> None: ...
+
+    def constant(self, value: Any, frames: Frames) -> Number: ...
 
     @property
     def is_forward(self) -> bool: ...
@@ -99,25 +101,28 @@ def _body(name: str, params: dict[str, Any], reads: int, makes: int) -> Any:
     if len(bodies) != 1:
         return None
     body = getattr(bodies[0], "jaxpr", bodies[0])
-    return body if len(body.invars) == reads and len(body.outvars) == makes else None
+    return bodies[0] if len(body.invars) == reads and len(body.outvars) == makes else None
 
 
-def _draw_body(sheet: Sheet, body: Any, inputs: Sequence[Number], outer: Frames) -> tuple[Number, ...]:
-    body = getattr(body, "jaxpr", body)
+def _draw_body(sheet: Sheet, closed: Any, inputs: Sequence[Number], outer: Frames) -> tuple[Number, ...]:
+    body = getattr(closed, "jaxpr", closed)
     known: dict[Any, Number] = dict(zip(body.invars, inputs, strict=True))
+    held: dict[Any, Any] = dict(zip(body.constvars, getattr(closed, "consts", ()), strict=False))
 
-    def number(atom: Any) -> Number:
-        return None if hasattr(atom, "val") else known.get(atom)
+    def number(atom: Any, frames: Frames) -> Number:
+        if hasattr(atom, "val"):
+            return sheet.constant(atom.val, frames)
+        return sheet.constant(held[atom], frames) if atom in held else known.get(atom)
 
     for equation in body.eqns:
-        read = [(number(atom), atom.aval) for atom in equation.invars]
+        frames = _joined(frames_of_stack(equation.source_info.traceback), outer)
+        read = [(number(atom, frames), atom.aval) for atom in equation.invars]
         made = [variable.aval for variable in equation.outvars]
         if all(n is None for n, _ in read):
             continue
-        frames = _joined(frames_of_origin(equation.source_info.traceback), outer)
         outputs = draw(sheet, equation.primitive.name, equation.params, read, made, frames)
         known.update(zip(equation.outvars, outputs, strict=True))
-    return tuple(number(atom) for atom in body.outvars)
+    return tuple(number(atom, outer) for atom in body.outvars)
 
 
 def _joined(inner: Frames, outer: Frames) -> Frames:
@@ -132,9 +137,9 @@ def _draw_scan(
 ) -> tuple[int, ...]:
     """A loop drawn once: what it carries enters from before the loop and from the end of its own body."""
     constants, carried = params["num_consts"], params["num_carry"]
-    body = params["jaxpr"].jaxpr
+    body = params["jaxpr"]
     first = inputs[constants : constants + carried]
-    carry = [sheet.new_value(v.aval) for v in body.invars[constants : constants + carried]]
+    carry = [sheet.new_value(v.aval) for v in body.jaxpr.invars[constants : constants + carried]]
     last = _draw_body(sheet, body, [*inputs[:constants], *carry, *inputs[constants + carried :]], frames)
     for value, *entering in zip(carry, first, last, strict=False):
         known = [(number, ops.FLOWS) for number in entering if number is not None and number != value]

@@ -17,7 +17,8 @@ from gradwhy.backends.contract import Answer, Witness
 from gradwhy.backends.jax import failures
 from gradwhy.backends.jax.answers import Telling
 from gradwhy.backends.jax.asking import Asking
-from gradwhy.backends.jax.record import MOST_FRAMES, Recorder, Stretch
+from gradwhy.backends.jax.record import MOST_FRAMES, Pass, Recorder, Stretch
+from gradwhy.backends.jax.turns import concrete
 from gradwhy.backends.patches import Hooks
 from gradwhy.flow import Status
 from gradwhy.source import positions
@@ -77,15 +78,15 @@ class Questions:
             asking = begin(kind, fun, args, argnums, has_aux)
             if asking is None:
                 return plain(*args, **kwargs)
-            before = here.backward, here.is_held, here.pending
+            before = here.passing, here.pending
             here.pending = asking
             try:
                 result = watched(*args, **kwargs)
             except BaseException as problem:
-                here.backward, here.is_held, here.pending = before
+                here.passing, here.pending = before
                 raised(asking, problem)
                 raise
-            here.backward, here.is_held, here.pending = before
+            here.passing, here.pending = before
             answered(asking, result)
             return result
 
@@ -106,15 +107,15 @@ class Questions:
             asking = begin("jax.vjp", fun, primals, range(len(primals)), has_aux) if callable(fun) else None
             if asking is None:
                 return original(fun, *primals, **kwargs)
-            before = here.backward, here.pending
+            before = here.passing, here.pending
             here.pending = asking
             try:
                 result = original(self._watching(fun), *primals, **kwargs)
             except BaseException as problem:
-                here.backward, here.pending = before
+                here.passing, here.pending = before
                 raised(asking, problem)
                 raise
-            here.backward, here.pending = before
+            here.passing, here.pending = before
             pulled(asking, result)
             return result
 
@@ -131,8 +132,8 @@ class Questions:
             asking, here.pending = here.pending, None
             if asking is None:
                 return fun(*args, **kwargs)
-            before = here.depth, here.open, here.backward, here.is_held
-            here.depth, here.backward, here.is_held = 0, None, False
+            before = here.depth, here.open, here.passing
+            here.depth, here.passing = 0, None
             enter(asking, args)
             try:
                 result = fun(*args, **kwargs)
@@ -140,7 +141,7 @@ class Questions:
                 broke(asking, problem)
                 raise
             finally:
-                here.depth, here.open, here.backward, here.is_held = before
+                here.depth, here.open, here.passing = before
             leave(asking, result)
             return result
 
@@ -161,8 +162,8 @@ class Questions:
             return None
         places = tuple(n % len(args) for n in numbers)
         key = (kind, frames)
-        asking = Asking(kind, fun, args, places, frames, has_aux, key)
-        asking.is_held = self._is_armed.get(key, True)
+        asking = Asking(kind, fun, args, places, frames, has_aux, key, self._recorder)
+        asking.passing.is_held = self._is_armed.get(key, True)
         asking.arrays = [leaf for n in places for leaf in jax.tree_util.tree_leaves(args[n])]
         return asking
 
@@ -182,11 +183,14 @@ class Questions:
             return
         asking.stretch.end = recorder.now()
         value = result[0] if asking.has_aux and isinstance(result, (tuple, list)) and result else result
-        records = [recorder.of(leaf) for leaf in jax.tree_util.tree_leaves(value)]
+        values = jax.tree_util.tree_leaves(value)
+        records = [recorder.of(v) for v in values]
         asking.targets = [r for r in records if r is not None]
         asking.has_left = True
         if asking.kind != "jax.jacfwd":
-            here.backward, here.is_held = asking.passed, asking.is_held
+            passing = here.passing = asking.passing
+            # Once a place has had a good answer, the way back is watched again only after a bad one.
+            passing.is_idle = not passing.is_held and not here.open and all(concrete(v) is not None for v in values)
 
     def _broke(self, asking: Asking, problem: BaseException) -> None:
         """The differentiated function raised: look at it while JAX has not yet cut the traceback short."""
@@ -238,18 +242,17 @@ class Questions:
             ]
             asking.frames = positions.user_frames(sys._getframe(3), MOST_FRAMES)
             asking.key = (asking.kind, asking.frames)
-            asking.passed = []
-            here.backward = asking.passed
+            here.passing = asking.passing = Pass()
         return asking
 
     def _after_pullback(self, asking: Asking | None, result: Any, args: Any, kwargs: Any) -> None:
         if asking is not None:
-            self._recorder.here.backward = None
+            self._recorder.here.passing = None
             self._answered(asking, result)
 
     def _forget(self, asking: Asking, gradients: Sequence[Any]) -> None:
         """Let go of what lies behind arguments and gradients, unless another question may still ask for it."""
-        asking.passed.clear()
+        asking.passing.ops.clear()
         if self._recorder.here.open or asking.kind == "jax.vjp":
             return
         for value in (*asking.arrays, *gradients):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -14,6 +14,7 @@ import jax
 from jax.extend import source_info_util
 from jax.extend.core import Primitive
 
+import gradwhy
 from gradwhy.backends.patches import Hooks
 from gradwhy.source import positions
 
@@ -23,9 +24,8 @@ MOST_FRAMES = 12
 LONGEST_HISTORY = 20_000
 """How many ops may lie behind a value before what came first is given up."""
 
-# What a tracer wraps: its value one level of transformation further out.
-_INNER = {"LinearizeTracer": "primal", "JVPTracer": "primal", "BatchTracer": "val"}
-_DIFFERENTIATED = ("LinearizeTracer", "JVPTracer")
+# What a tracer wraps, its value one level of transformation further out, and whether that level differentiates.
+_INNER = {"LinearizeTracer": ("primal", True), "JVPTracer": ("primal", True), "BatchTracer": ("val", False)}
 
 
 class Stretch:
@@ -44,39 +44,40 @@ class Stretch:
 class ValueRecord:
     """One value: what made it, and for which differentiations it carries a derivative.
 
-    `tags` are JAX's own marks of the differentiations that follow the value. `held` is the array itself, only while the
-    question that it belongs to is watched fully.
+    `tags` are JAX's own marks of the differentiations that follow the value, the innermost first. `held` is the array
+    itself, only while the question that it belongs to is watched fully; `read_at` the stack on which a value that nothing
+    made was last read.
     """
 
     __slots__ = ("aval", "held", "index", "is_dropped", "maker", "read_at", "ref", "tags")
 
-    def __init__(self, aval: Any, maker: OpRecord | None = None, index: int = 0, tags: tuple[Any, ...] = ()) -> None:
+    def __init__(self, aval: Any, maker: OpRecord | None = None, index: int = 0) -> None:
         self.aval = aval
         self.maker = maker
         self.index = index
-        self.tags = tags
+        self.tags: tuple[Any, ...] = ()
         self.held: Any = None
         self.is_dropped = False
-        self.read_at: Frames = ()
+        self.read_at: Any = None
         self.ref: Reference | None = None
 
 
 class OpRecord:
-    """One bound primitive.
+    """One bound primitive, with the stack it was bound on.
 
-    The ops of a backward pass have in `passed` all ops of that pass, and in `origin` where JAX itself says they belong.
+    The ops of a backward pass have that in `passing`, and in `origin` where JAX itself says they belong.
     """
 
     __slots__ = (
         "depth",
-        "frames",
         "inputs",
         "open",
         "origin",
         "outputs",
         "params",
-        "passed",
+        "passing",
         "primitive",
+        "stack",
         "tags",
         "time",
     )
@@ -86,21 +87,30 @@ class OpRecord:
         primitive: Primitive,
         params: dict[str, Any],
         inputs: tuple[ValueRecord | None, ...],
-        frames: Frames,
+        stack: Any,
         time: int,
         open_stretches: tuple[Stretch, ...],
     ) -> None:
         self.primitive = primitive
         self.params = params
         self.inputs = inputs
-        self.frames = frames
+        self.stack = stack
         self.time = time
         self.open = open_stretches
         self.outputs: tuple[Any, ...] = ()
         self.tags: tuple[tuple[Any, ...], ...] = ()
-        self.passed: list[OpRecord] | None = None
+        self.passing: Pass | None = None
         self.origin: Any = None
-        self.depth = 1 + max((i.maker.depth for i in inputs if i is not None and i.maker is not None), default=0)
+        depth = 0
+        for read in inputs:
+            if read is not None and read.maker is not None and read.maker.depth > depth:
+                depth = read.maker.depth
+        self.depth: int = depth + 1
+
+    @property
+    def frames(self) -> Frames:
+        """The user's frames, innermost first."""
+        return frames_of_stack(self.stack)
 
 
 class Reference(weakref.ref[Any]):
@@ -111,16 +121,28 @@ class Reference(weakref.ref[Any]):
     record: ValueRecord
 
 
+class Pass:
+    """One backward pass: its ops, in their order.
+
+    `is_held` says that what they make is kept until the question is answered, `is_idle` that nobody wants to know.
+    """
+
+    __slots__ = ("is_held", "is_idle", "ops")
+
+    def __init__(self, *, is_held: bool = False) -> None:
+        self.ops: list[OpRecord] = []
+        self.is_held = is_held
+        self.is_idle = False
+
+
 class Here(threading.local):
     """What one thread is doing."""
 
     depth: int = 0
     """How many binds of primitives are open; only the outermost is the program's own."""
     open: tuple[Stretch, ...] = ()
-    backward: list[OpRecord] | None = None
-    """The ops of the backward pass that runs, in their order."""
-    is_held = False
-    """Whether what the backward pass makes is kept until the question is answered."""
+    passing: Pass | None = None
+    """The backward pass that runs."""
     pending: Any = None
     """The question whose differentiated function is about to be called."""
 
@@ -132,10 +154,16 @@ class Recorder:
         self.here = Here()
         self._alive: dict[int, Reference] = {}
         self._clock = count(1)
-        self._tracer_type: type = jax.core.Tracer
+        self._kinds: dict[type, tuple[str, bool] | None] = {}
+        # A walk over the frames in Python costs four times as much.
+        traceback_type: Any = type(source_info_util.current().traceback)
+        self._stack: Callable[[], Any] = traceback_type.get_traceback
+        self._on_death = self._died
 
     def attach(self, hooks: Hooks) -> None:
         """Observe every primitive from now on."""
+        # JAX writes the user's innermost frame into what it compiles; `bind` must not become that frame.
+        source_info_util.register_exclusion(os.path.join(os.path.dirname(gradwhy.__file__), ""))
         hooks.patch(Primitive, "bind", self._observing(Primitive.bind, hooks.guarded("jax.Primitive.bind", self._note)))
         hooks.add(self._alive.clear)
 
@@ -150,35 +178,30 @@ class Recorder:
             # A value that is part of a cycle may be collected before its callback runs, and its id be given anew.
             if reference is not None and reference() is value:
                 return reference.record
-            inner = _INNER.get(type(value).__name__) if isinstance(value, self._tracer_type) else None
-            if inner is None:
+            kind = self._kind(value)
+            if kind is None:
                 return None
-            value = getattr(value, inner)
+            value = getattr(value, kind[0])
 
-    def begin(self, value: Any, maker: OpRecord | None = None, index: int = 0) -> ValueRecord:
-        """A record for a value as it stands, in place of any that it had."""
-        record = ValueRecord(aval_of(value), maker, index, self.tags(value))
-        self._register(value, record)
-        return record
+    def begin(self, value: Any) -> ValueRecord:
+        """A record for a value that begins here, in place of any that it had."""
+        return self._register(value, ValueRecord(aval_of(value)))
 
-    def tags(self, value: Any) -> tuple[Any, ...]:
-        """JAX's marks of the differentiations that follow a value, the innermost first."""
-        found: list[Any] = []
-        while isinstance(value, self._tracer_type):
-            kind = type(value).__name__
-            if kind in _DIFFERENTIATED:
-                found.append(value._trace.tag)
-            inner = _INNER.get(kind)
-            if inner is None:
-                break
-            value = getattr(value, inner)
-        return tuple(found)
+    def _kind(self, value: Any) -> tuple[str, bool] | None:
+        cls = type(value)
+        try:
+            return self._kinds[cls]
+        except KeyError:
+            kind = _INNER.get(cls.__name__) if issubclass(cls, jax.core.Tracer) else None
+            self._kinds[cls] = kind
+            return kind
 
     def _observing(self, original: Callable[..., Any], note: Callable[..., Any]) -> Callable[..., Any]:
         here = self.here
 
         def bind(self: Primitive, /, *args: Any, **params: Any) -> Any:
-            if here.depth:
+            passing = here.passing
+            if here.depth or (passing is not None and passing.is_idle):
                 return original(self, *args, **params)
             here.depth = 1
             try:
@@ -196,29 +219,29 @@ class Recorder:
         made = out if primitive.multiple_results else (out,)
         if not made:
             return
-        # This method, `guarded`'s hook and `bind` are ours.
-        frames = positions.user_frames(sys._getframe(3), MOST_FRAMES)
-        inputs = tuple([self._input(a, frames) for a in args])
-        op = OpRecord(primitive, params, inputs, frames, next(self._clock), here.open)
+        stack = self._stack()
+        inputs = tuple([self._input(a, stack) for a in args])
+        op = OpRecord(primitive, params, inputs, stack, next(self._clock), here.open)
         is_too_long = op.depth > LONGEST_HISTORY
         if is_too_long:
             op.inputs, op.depth = (), 1
-        if here.backward is not None:
-            here.backward.append(op)
-            op.passed = here.backward
+        passing = op.passing = here.passing
+        if passing is not None:
+            passing.ops.append(op)
             op.origin = source_info_util.current().traceback
-        op.outputs = tuple([aval_of(value) for value in made])
-        op.tags = tuple([self.tags(value) for value in made])
+        outputs, tags = [], []
         for index, value in enumerate(made):
+            record = ValueRecord(aval_of(value), op, index)
             # Some primitives hand an input on as it is.
-            if not any(value is a for a in args):
-                record = ValueRecord(op.outputs[index], op, index, op.tags[index])
-                record.is_dropped = is_too_long
-                if here.is_held:
-                    record.held = value
-                self._register(value, record)
+            self._register(value, record, is_handed_on=any(value is a for a in args))
+            record.is_dropped = is_too_long
+            if passing is not None and passing.is_held:
+                record.held = value
+            outputs.append(record.aval)
+            tags.append(record.tags)
+        op.outputs, op.tags = tuple(outputs), tuple(tags)
 
-    def _input(self, value: Any, frames: Frames) -> ValueRecord | None:
+    def _input(self, value: Any, stack: Any) -> ValueRecord | None:
         """The record of what an op reads; None for a Python number."""
         record = self.of(value)
         if record is None:
@@ -226,18 +249,26 @@ class Recorder:
                 return None
             record = self.begin(value)
         if record.maker is None or not record.maker.inputs:
-            record.read_at = frames
+            record.read_at = stack
         return record
 
-    def _register(self, value: Any, record: ValueRecord) -> None:
-        self._refer(value, record, replaces=True)
-        while isinstance(value, self._tracer_type):
-            inner = _INNER.get(type(value).__name__)
-            if inner is None:
-                return
+    def _register(self, value: Any, record: ValueRecord, *, is_handed_on: bool = False) -> ValueRecord:
+        """Hang a record on a value and on what stands behind it, unless that has one of its own."""
+        tags = []
+        replaces = not is_handed_on
+        while True:
+            self._refer(value, record, replaces=replaces)
+            kind = self._kind(value)
+            if kind is None:
+                break
+            inner, is_differentiated = kind
+            if is_differentiated:
+                tags.append(value._trace.tag)
             value = getattr(value, inner)
-            # An op may hand on what stands behind its input: that keeps its own record.
-            self._refer(value, record, replaces=False)
+            # An op may hand on what stands behind its input.
+            replaces = False
+        record.tags = tuple(tags)
+        return record
 
     def _refer(self, value: Any, record: ValueRecord, *, replaces: bool) -> None:
         key = id(value)
@@ -245,17 +276,21 @@ class Recorder:
         if not replaces and known is not None and known() is value:
             return
         try:
-            reference = Reference(value, self._died)
+            reference = Reference(value, self._on_death)
         except TypeError:
             return
         reference.key, reference.record = key, record
         if record.ref is None:
             record.ref = reference
+        if known is not None:
+            # A record and the reference that carries it would keep each other.
+            known.record.ref = None
         self._alive[key] = reference
 
     def _died(self, reference: Reference) -> None:
         if self._alive.get(reference.key) is reference:
             del self._alive[reference.key]
+        reference.record.ref = None
 
 
 def frames_of_traceback(raised: TracebackType | None) -> Frames:
@@ -268,11 +303,11 @@ def frames_of_traceback(raised: TracebackType | None) -> Frames:
     return tuple(reversed(found))[:MOST_FRAMES]
 
 
-def frames_of_origin(origin: Any) -> Frames:
-    """The user's frames of JAX's own traceback of an op, innermost first."""
-    if origin is None:
+def frames_of_stack(stack: Any) -> Frames:
+    """The user's frames of JAX's own record of a stack, innermost first."""
+    if stack is None:
         return ()
-    codes, lastis = origin.raw_frames()
+    codes, lastis = stack.raw_frames()
     raw = zip(codes, lastis, strict=True)
     return tuple((code, lasti) for code, lasti in raw if positions.is_user_code(code))[:MOST_FRAMES]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradwhy.backends.jax import ops
 from gradwhy.backends.jax.drawing import Draft, Drawing, Turn
-from gradwhy.backends.jax.record import Frames, OpRecord, ValueRecord, frames_of_origin
+from gradwhy.backends.jax.record import Frames, OpRecord, ValueRecord, frames_of_stack
 from gradwhy.flow import Barrier, Passage, Status
 
 _WRAPPED = {"LinearizeTracer": "primal", "JVPTracer": "primal", "BatchTracer": "val"}
@@ -120,7 +120,7 @@ def turns(
         return []
     found = []
     for turned in backward.turned(gradient, bad):
-        draft = _draft_at(drawing, frames_of_origin(turned.op.origin), near, is_custom=turned.is_dropped)
+        draft = _draft_at(drawing, frames_of_stack(turned.op.origin), near, is_custom=turned.is_dropped)
         if draft is None:
             continue
         edge: ops.Edge = (Passage.CUT, Barrier.NOT_FINITE if bad is Status.NAN else Barrier.FLAT)
