@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import types
 from pathlib import Path
@@ -25,6 +26,8 @@ def plain(program: str, *arguments: str) -> int:
         assert problem.__traceback__ is not None
         problem.__traceback__ = problem.__traceback__.tb_next
         sys.excepthook(type(problem), problem, problem.__traceback__)
+        if isinstance(problem, KeyboardInterrupt):
+            raise
         return 1
     return 0
 
@@ -32,6 +35,25 @@ def plain(program: str, *arguments: str) -> int:
 def observed(program: str, *arguments: str) -> int:
     """Run `gradwhy run --format json --output report.json PROGRAM ARGUMENTS`."""
     return gradwhy("run", "--format", "json", "--output", "report.json", program, *arguments)
+
+
+def keeping_graphs(program: str, *arguments: str) -> int:
+    """Like `observed`, and keep every question that was explained, with its flow graph, in `asked.json`."""
+    from gradwhy import diagnose
+    from gradwhy.flow import Finding, FlowGraph, Question, to_json
+
+    asked: list[tuple[object, object]] = []
+    explain = diagnose.explain
+
+    def keeping(question: Question, graph: FlowGraph, *numbers: int) -> list[Finding]:
+        asked.append((to_json(question), to_json(graph)))
+        kept.write_text(json.dumps(asked), encoding="utf-8")
+        return explain(question, graph, *numbers)
+
+    kept = Path("asked.json").resolve()
+    kept.write_text("[]", encoding="utf-8")
+    diagnose.explain = keeping
+    return observed(program, *arguments)
 
 
 def gradwhy(*arguments: str) -> int:

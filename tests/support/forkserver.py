@@ -28,7 +28,8 @@ from typing import Any
 
 PRELOADED = {
     "tensorflow": ("tensorflow", "keras", "tensorflow.keras", "numpy"),
-    "torch": ("torch", "torch.nn.functional", "numpy"),
+    # The first optimizer imports `torch._dynamo`, which takes a second (seen in PyTorch 2.13).
+    "torch": ("torch", "torch.nn.functional", "torch._dynamo", "numpy"),
     "jax": ("jax", "jax.numpy", "numpy"),
 }
 ENVIRONMENT = {
@@ -44,6 +45,7 @@ ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
 }
 TIMED_OUT = 124
+INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Finished:
     out: str
     err: str
     folder: Path
+    seconds: float = 0.0
 
 
 class ForkServer:
@@ -110,7 +113,7 @@ class ForkServer:
             answer = json.loads(line)
             folder, future = self._asked[answer["number"]]
             out, err = ((folder / f".{kind}").read_text("utf-8", "replace") for kind in ("out", "err"))
-            future.set_result(Finished(answer["status"], out, err, folder))
+            future.set_result(Finished(answer["status"], out, err, folder, answer["seconds"]))
         for _, future in self._asked.values():
             if not future.done():
                 future.set_exception(RuntimeError(f"the {self.framework} server ended"))
@@ -122,6 +125,7 @@ class ForkServer:
 @dataclass
 class Child:
     number: int
+    start: float
     deadline: float
     has_timed_out: bool = False
 
@@ -166,7 +170,8 @@ class Server:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             return lambda: run_child(request)
-        self._children[pid] = Child(request["number"], time.monotonic() + request["timeout"])
+        now = time.monotonic()
+        self._children[pid] = Child(request["number"], now, now + request["timeout"])
         return None
 
     def _reap(self) -> None:
@@ -175,7 +180,8 @@ class Server:
             if ended:
                 del self._children[pid]
                 code = TIMED_OUT if child.has_timed_out else os.waitstatus_to_exitcode(status)
-                os.write(self._answers, json.dumps({"number": child.number, "status": code}).encode() + b"\n")
+                answer = {"number": child.number, "status": code, "seconds": time.monotonic() - child.start}
+                os.write(self._answers, json.dumps(answer).encode() + b"\n")
             elif time.monotonic() > child.deadline and not child.has_timed_out:
                 child.has_timed_out = True
                 with contextlib.suppress(ProcessLookupError):
@@ -201,6 +207,9 @@ def ending(body: Callable[[], int | None]) -> int:
             return stop.code or 0
         print(stop.code, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        # What shows it has shown it.
+        return INTERRUPTED
     except BaseException:
         traceback.print_exc()
         return 1
