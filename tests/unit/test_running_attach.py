@@ -139,7 +139,7 @@ def test_import_in_a_thread_attaches(scene: Scene) -> None:
     assert scene.calls == [("attach", True)]
 
 
-def test_import_that_is_going_on_in_another_thread_is_waited_for(scene: Scene) -> None:
+def test_import_that_is_going_on_in_another_thread_is_waited_for(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.write(
         "framework_a/__init__.py",
         "import gate\nready = False\n__version__ = '1.2'\ngate.entered.set()\ngate.leave.wait(20)\nready = True",
@@ -149,11 +149,16 @@ def test_import_that_is_going_on_in_another_thread_is_waited_for(scene: Scene) -
     thread = threading.Thread(target=importlib.import_module, args=("framework_a",))
     thread.start()
     assert gate.entered.wait(20)
-    installing = threading.Thread(target=scene.attachments.install)
-    installing.start()
+    real = importlib.import_module
+
+    def let_it_end(name: str) -> object:
+        gate.leave.set()
+        return real(name)
+
+    monkeypatch.setattr(importlib, "import_module", let_it_end)
+    scene.attachments.install()
     gate.leave.set()
     thread.join()
-    installing.join()
     assert scene.calls == [("attach", True)]
 
 

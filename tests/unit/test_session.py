@@ -127,6 +127,14 @@ def test_source_that_is_lost_later_is_a_finding_of_its_own() -> None:
     assert third.symptom is NAN
 
 
+def test_known_loss_beside_another_one_is_not_told_again() -> None:
+    backend = Backend(session())
+    backend.ask(NONE, OK)
+    backend.ask(NONE, NAN)
+    assert [finding.symptom for finding in backend.session.report().findings] == [NONE, NAN]
+    assert [finding.times for finding in backend.session.report().findings] == [2, 1]
+
+
 def test_known_losses_in_another_combination_are_nothing_to_explain() -> None:
     backend = Backend(session())
     backend.ask(NONE, OK)

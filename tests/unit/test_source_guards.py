@@ -315,6 +315,22 @@ READS = {
             opt.apply_gradients(zip(grads, variables))
         strategy.run(apply)
     """,
+    "made smaller for the log only": """
+        for g, v in zip(tape.gradient(loss, variables), variables):
+            if g is not None:
+                size = tf.abs(g)
+                print(v.name, size, describe(g))
+    """,
+    "clipped where they are there, then applied as it is": """
+        grads = tape.gradient(loss, variables)
+        grads = [tf.clip_by_norm(g, 1.0) if g is not None else None for g in grads]
+        opt.apply_gradients(zip(grads, variables))
+    """,
+    "asserted, then filtered all the same": """
+        grads = tape.gradient(loss, variables)
+        assert all(g is not None for g in grads)
+        opt.apply_gradients((g, v) for g, v in zip(grads, variables) if g is not None)
+    """,
     "zeros in the log": """
         grads = tape.gradient(loss, variables)
         print([0.0 if g is None else float(tf.norm(g)) for g in grads])

@@ -230,6 +230,20 @@ def test_class_attribute_is_found() -> None:
     assert set(named(Config.w)[1]) | {named(Config.w)[0]} == {"Config.w", "config.w"}
 
 
+def test_what_a_descriptor_holds_is_no_attribute() -> None:
+    class Lazy:
+        def __init__(self) -> None:
+            self.w = Tensor()
+
+        def __get__(self, owner: object, kind: type | None = None) -> object:
+            return None
+
+    class Model:
+        lazy = Lazy()
+
+    assert named(vars(Model)["lazy"].w) == ("", ())
+
+
 def test_main_module_is_searched_though_no_frame_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     main = types.ModuleType("__main__")
     main.gan = Holder(generator=Holder(kernel=Tensor()))  # type: ignore[attr-defined]
