@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from gradwhy.causes.discover import causes
 from gradwhy.diagnose.lost import Claim, Lost, call_site, span_of
-from gradwhy.diagnose.paths import Path, Region, cheapest, others
+from gradwhy.diagnose.paths import Passed, Path, Region, cheapest, others
 from gradwhy.diagnose.recording import Recording
 from gradwhy.diagnose.wording import step_words, text
 from gradwhy.flow import (
@@ -26,6 +26,7 @@ from gradwhy.flow import (
     Step,
     Text,
     Unrecorded,
+    ValueKind,
 )
 
 _SHOWN_NAMES = 3
@@ -232,6 +233,9 @@ def path_steps(lost: Lost) -> tuple[Step, ...]:
     cut_steps = _cut_steps(lost.path)
     for index, passed in enumerate(lost.path.steps):
         span = span_of(passed)
+        if index == 0 and _is_mere_read(lost, passed):
+            cut_steps = {1 if i == 0 else i for i in cut_steps}
+            continue
         words = step_words(passed.op, span)
         passage = Passage.CUT if index in cut_steps else Passage.FLOWS
         last = steps[-1]
@@ -245,7 +249,15 @@ def path_steps(lost: Lost) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _cut_steps(path: Path) -> frozenset[int]:
+def _is_mere_read(lost: Lost, passed: Passed) -> bool:
+    """Whether the first op of a path only reads a variable for the op after it, in the same expression."""
+    assert lost.path is not None
+    steps, value = lost.path.steps, lost.recording.values.get(passed.edge.value)
+    is_variable = value is not None and value.kind is ValueKind.VARIABLE
+    return is_variable and len(steps) > 1 and span_of(steps[1]) == span_of(passed) is not None
+
+
+def _cut_steps(path: Path) -> set[int]:
     """The positions at which the path is cut: the first edge of each region."""
     firsts = {id(region.first) for region in path.regions}
-    return frozenset(i for i, passed in enumerate(path.steps) if id(passed) in firsts)
+    return {i for i, passed in enumerate(path.steps) if id(passed) in firsts}

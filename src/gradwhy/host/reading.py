@@ -152,11 +152,15 @@ def _leaves(part: ast.AST) -> bool:
     if isinstance(part.func, ast.Name):
         return part.func.id in _LEAVING_CALLS
     if isinstance(part.func, ast.Attribute):
-        root: ast.expr = part.func.value
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        return part.func.attr in _LEAVING_METHODS or (isinstance(root, ast.Name) and root.id in _LEAVING_MODULES)
+        return part.func.attr in _LEAVING_METHODS or _root(part.func.value) in _LEAVING_MODULES
     return False
+
+
+def _root(part: ast.expr) -> str | None:
+    """The name that a dotted expression begins with."""
+    while isinstance(part, ast.Attribute):
+        part = part.value
+    return part.id if isinstance(part, ast.Name) else None
 
 
 def _binds(target: ast.expr, name: str) -> bool:

@@ -73,24 +73,31 @@ class TensorFlowBackend:
         """Hear of every op, on this thread and on every thread that the program starts."""
         on_op = hook_body("tensorflow.op", recorder.on_op)
 
-        def heard(op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
-            if not hooks.are_on:
-                return
-            try:
-                on_op(op_type, inputs, attrs, outputs, op_name, graph)
-            except BaseException as problem:
-                hooks.fail("tensorflow.op", problem)
+        def hearing() -> Any:
+            state = recorder.state
+
+            def heard(
+                op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
+            ) -> None:
+                if not hooks.are_on:
+                    return
+                try:
+                    on_op(state, op_type, inputs, outputs, op_name, graph)
+                except BaseException as problem:
+                    hooks.fail("tensorflow.op", problem)
+
+            return heard
 
         listening = threading.local()
 
         def listen() -> None:
-            if not getattr(listening, "is_on", False):
-                listening.is_on = True
-                op_callbacks.add_op_callback(heard)
+            if getattr(listening, "heard", None) is None:
+                listening.heard = hearing()
+                op_callbacks.add_op_callback(listening.heard)
 
         def stop() -> None:
-            if getattr(listening, "is_on", False):
-                listening.is_on = False
+            heard, listening.heard = getattr(listening, "heard", None), None
+            if heard is not None:
                 op_callbacks.remove_op_callback(heard)
 
         listen()

@@ -157,7 +157,7 @@ class Slice:
         if body is not None and made.index < len(body.graph.outputs):
             self.grow_call(record, body, made.index, output)
             return
-        self.draft(record, _text(op), self.fed(record, made.index), output, getattr(made, "span", None))
+        self.draft(record, _shown(_text(op)), self.fed(record, made.index), output, getattr(made, "span", None))
 
     def grow_call(self, record: rec.Record, body: Body, index: int, output: int) -> None:
         """A call of a compiled function: its own step in the path is the function's output."""
@@ -267,6 +267,11 @@ class Slice:
 
 def _text(op: Any) -> str:
     return op.decode() if isinstance(op, bytes) else str(op)
+
+
+def _shown(op: str) -> str:
+    """An op's name as a path shows it."""
+    return "read" if op == "ReadVariableOp" else op
 
 
 def _captured(dtype: str) -> str:

@@ -78,7 +78,11 @@ class Doors:
         for name, said in _EXITS.items():
             if name in vars(tensor):
                 hooks.wrap(tensor, name, f"tensorflow.{name}", after=self._left_by(said))
-        hooks.wrap(modules["constant_op"], "convert_to_eager_tensor", "tensorflow.convert", after=self._converted)
+        constant = modules["constant_op"]
+        converted = hooks.guarded("tensorflow.convert", self._converted)
+        hooks.patch(
+            constant, "convert_to_eager_tensor", self._watched_conversion(constant.convert_to_eager_tensor, converted)
+        )
         self._hooks = hooks
         begin = hooks.guarded("tensorflow.custom.before", self._custom)
         record = modules["record"]
@@ -148,13 +152,23 @@ class Doors:
 
     # Coming back
 
-    def _converted(self, token: Any, result: Any, args: tuple[Any, ...], kwargs: Any) -> None:
-        given = args[0]
-        if given is result or self.recorder.state.is_ours or id(result) in self.recorder.made:
-            return
-        if type(given) in (int, bool, str, bytes) or (type(given) is float and given not in self.floats):
-            return
-        self.entered(result, given, sys._getframe(2))
+    def _watched_conversion(self, original: Any, converted: Any) -> Any:
+        floats = self.floats
+
+        def convert_to_eager_tensor(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            # Most of what is converted is a number in the program's text. That it is none of the rest is all there is to know.
+            kind = type(args[0]) if args else None
+            if kind is int or kind is str or kind is bool or (kind is float and args[0] not in floats):
+                return result
+            converted(result, args[0] if args else kwargs["value"])
+            return result
+
+        return convert_to_eager_tensor
+
+    def _converted(self, result: Any, given: Any) -> None:
+        if given is not result and not self.recorder.state.is_ours and id(result) not in self.recorder.made:
+            self.entered(result, given, sys._getframe(2))
 
     def entered(self, tensor: Any, given: Any, frame: FrameType) -> Made:
         """`tensor` was made from the host value `given`, which may have left the framework before."""

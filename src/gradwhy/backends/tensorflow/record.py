@@ -14,7 +14,7 @@ from itertools import count
 from types import CodeType, FrameType
 from typing import Any
 
-from gradwhy.source.positions import is_user_code, user_frames
+from gradwhy.source.positions import is_user_code
 
 RawFrames = tuple[tuple[CodeType, int], ...]
 
@@ -48,6 +48,7 @@ WRITES = frozenset(
 )
 _HISTORY = 2
 """How many questions a value's full history outlives; older history becomes a summary."""
+_MOST_FRAMES = 16
 _MOST_LEAVES = 48
 _MOST_SUMMED = 200_000
 SUMMED_UP = "summed up"
@@ -61,29 +62,43 @@ DROPPED = "dropped"
 
 
 class Made(weakref.ref):  # type: ignore[type-arg]
-    """A tensor seen, by weak reference, and the record of what made it.
+    """A tensor seen, by weak reference, and the record of what made it: its output number `index`.
 
-    `written` holds the records of the values that the user's code wrote into a variable since it was made, the last one last.
+    What few tensors need has a subclass of its own, because setting an attribute costs as much as looking a tensor up.
     """
 
-    __slots__ = ("index", "key", "record", "written")
+    __slots__ = ("key", "record")
 
     key: int
     record: Record
-    index: int
-    written: tuple[Any, ...]
+    index = 0
+    written: tuple[Any, ...] = ()
 
 
-class ThreadState(threading.local):
-    """What is open on this thread."""
+class MadeBeside(Made):
+    """An output that is not the first of its op."""
 
-    scopes: tuple[int, ...] = ()
-    bases: tuple[tuple[int, ...], ...] = ()
-    layers: tuple[weakref.ref[Any], ...] = ()
-    is_ours: bool = False
-    is_backward: bool = False
-    body: tuple[list[Record], tuple[Any, ...]] | None = None
-    """What the body of the `py_function` that has just run was given, and what it made."""
+    __slots__ = ("index",)
+
+
+class MadeVariable(Made):
+    """A variable's handle. `written` holds what the user's code wrote into the variable since it was made, the last one last."""
+
+    __slots__ = ("written",)
+
+
+class ThreadState:
+    """What is open on one thread. `body`: what the body of the `py_function` that has just run was given, and made."""
+
+    __slots__ = ("bases", "body", "is_backward", "is_ours", "layers", "scopes")
+
+    def __init__(self) -> None:
+        self.scopes: tuple[int, ...] = ()
+        self.bases: tuple[tuple[int, ...], ...] = ()
+        self.layers: tuple[weakref.ref[Any], ...] = ()
+        self.is_ours = False
+        self.is_backward = False
+        self.body: tuple[list[Record], tuple[Any, ...]] | None = None
 
 
 class Recorder:
@@ -92,7 +107,7 @@ class Recorder:
     def __init__(self) -> None:
         self.made: dict[int, Made] = {}
         self.clock = count(1)
-        self.state = ThreadState()
+        self._threads = threading.local()
         self.epochs: list[int] = []
         self.limit = 0
         self.custom_none: dict[str, set[int]] = {}
@@ -109,13 +124,22 @@ class Recorder:
 
         return forget
 
+    @property
+    def state(self) -> ThreadState:
+        """What is open on the running thread."""
+        try:
+            return self._threads.state  # type: ignore[no-any-return]
+        except AttributeError:
+            state = self._threads.state = ThreadState()
+            return state
+
     def keep(self, tensor: Any, record: Record, index: int = 0) -> Made:
         """Hang `record` on `tensor`, its output number `index`."""
-        made = Made(tensor, self._forget)
+        made = (MadeBeside if index else Made)(tensor, self._forget)
         made.key = id(tensor)
         made.record = record
-        made.index = index
-        made.written = ()
+        if index:
+            made.index = index
         self.made[made.key] = made
         return made
 
@@ -130,10 +154,9 @@ class Recorder:
         return self.made.get(id(tensor)) or self.leaf(tensor)
 
     def on_op(
-        self, op_type: str | bytes, inputs: Sequence[Any], attrs: Any, outputs: Any, op_name: Any, graph: Any
+        self, state: ThreadState, op_type: str | bytes, inputs: Sequence[Any], outputs: Any, op_name: Any, graph: Any
     ) -> None:
         """TensorFlow ran an op, or put one into a graph that it builds. This is the hot path."""
-        state = self.state
         if state.is_ours:
             return
         if graph is not None:
@@ -155,6 +178,7 @@ class Recorder:
         frames, mine = walk(frame)
         number = outputs[0]._datatype_enum() if outputs else 0
         record: Record = [op_type, tuple(found), frames, state.scopes, next(self.clock), None, mine, number]
+        kind = Made
         if op_type in READS:
             record[EXTRA] = state.layers
             written = found[0].written
@@ -165,18 +189,19 @@ class Recorder:
         elif op_type == "VarHandleOp":
             self.on_variable()
             record[OP] = VARIABLE
+            kind = MadeVariable
             record[EXTRA] = state.layers
         elif op_type == "EagerPyFunc" and state.body is not None:
             self.on_py_function(record, found)
         if outputs:
             forget = self._forget
-            for index, tensor in enumerate(outputs):
-                made = Made(tensor, forget)
-                made.key = key = id(tensor)
-                made.record = record
-                made.index = index
-                made.written = ()
-                known[key] = made
+            made = kind(outputs[0], forget)
+            made.key = key = id(outputs[0])
+            made.record = record
+            known[key] = made
+            if len(outputs) > 1:
+                for index in range(1, len(outputs)):
+                    self.keep(outputs[index], record, index)
 
     def on_variable(self) -> None:
         """A variable is made: a moment at which Keras may have come in. The backend takes this over."""
@@ -209,7 +234,7 @@ class Recorder:
             # The first write gives a variable its initial value.
             variable.record[INPUTS] = tuple(values) or (variable,)
             return
-        if not values:
+        if not values or not isinstance(variable, MadeVariable):
             return
         writer = writing_frame(frame)
         if writer is None:
@@ -318,29 +343,53 @@ class GraphRecord:
 
 BACKWARD = "backward"
 
-_own: dict[int, tuple[CodeType, bool]] = {}
+_OWN, _LIBRARY, _USERS, _RUNNER = range(4)
+_kinds: dict[int, int] = {}
+# An id is only good while its code lives, so every code object with a verdict is kept.
+_judged: list[CodeType] = []
 
 
-def _is_own(code: CodeType) -> bool:
-    """Whether the code is TensorFlow's, so that it hides nothing between a user's line and an op."""
-    known = _own.get(id(code))
-    if known is None:
-        name = code.co_filename.replace("\\", "/")
-        known = _own[id(code)] = (code, "/tensorflow/python/" in name or "/gradwhy/" in name or "/wrapt/" in name)
-    return known[1]
+def _judge(code: CodeType) -> int:
+    """Whose code it is: TensorFlow's own, which hides nothing, another library's, the user's, or what runs the program."""
+    name = code.co_filename.replace("\\", "/")
+    if is_user_code(code):
+        kind = _USERS
+    elif "/gradwhy/running/" in name:
+        kind = _RUNNER
+    else:
+        kind = _OWN if "/tensorflow/python/" in name or "/gradwhy/" in name or "/wrapt/" in name else _LIBRARY
+    _judged.append(code)
+    _kinds[id(code)] = kind
+    return kind
 
 
 def walk(frame: FrameType | None) -> tuple[RawFrames, bool]:
-    """The user's frames from `frame` outwards, and whether nothing but TensorFlow's own code stands before the first."""
+    """The user's frames from `frame` outwards, and whether nothing but TensorFlow's own code stands before the first.
+
+    This runs for every op, some twenty frames deep: what is inlined here is most of what observing costs.
+    """
+    kinds = _kinds
     mine = True
+    found = None
     while frame is not None:
         code = frame.f_code
-        if is_user_code(code):
-            return user_frames(frame), mine
-        if mine and not _is_own(code):
-            mine = False
+        kind = kinds.get(id(code))
+        if kind is None:
+            kind = _judge(code)
+        if kind == 2:
+            if found is None:
+                found = [(code, frame.f_lasti)]
+            else:
+                found.append((code, frame.f_lasti))
+                if len(found) == _MOST_FRAMES:
+                    break
+        elif kind == 1:
+            if found is None:
+                mine = False
+        elif kind == 3:
+            break
         frame = frame.f_back
-    return (), False
+    return (tuple(found), mine) if found is not None else ((), False)
 
 
 _writers: dict[int, tuple[CodeType, bool]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradwhy.diagnose.claims import elsewhere
 from gradwhy.diagnose.lost import Claim, Lost
+from gradwhy.flow import Severity
 
 GOES_BEFORE = ("unknown",)
 
@@ -14,7 +15,9 @@ def recognise(lost: Lost) -> Claim | None:
         return None
     asked = lost.asked
     if lost.question.order > 1:
-        return elsewhere(lost, "unused", asked.last_use or lost.question.span, label="cut", help="derivative-zero")
+        # What does not depend on a source has a derivative of zero, and that is the right answer.
+        place = asked.last_use or lost.question.span
+        return elsewhere(lost, "unused", place, label="cut", help="derivative-zero", severity=Severity.NOTE)
     if asked.stand_in is not None and asked.stand_in_kind == "repeated":
         return elsewhere(lost, "unused", asked.stand_in_span, label="instead", help="repeated")
     if asked.last_use is not None:
