@@ -7,7 +7,9 @@ import sys
 import traceback
 from contextlib import suppress
 from itertools import pairwise
-from types import SimpleNamespace, TracebackType
+from types import CodeType, SimpleNamespace, TracebackType
+
+from gradwhy.source.positions import STAND_IN
 
 _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 
@@ -86,15 +88,15 @@ def status_of(stop: SystemExit) -> int:
     return 1
 
 
-def is_ours(filename: str) -> bool:
-    """Whether a file of code is gradwhy's own."""
-    return filename.startswith(_OURS)
+def is_ours(code: CodeType) -> bool:
+    """Whether code is gradwhy's own, be it in the user's name."""
+    return code.co_filename.startswith(_OURS) or code.co_qualname == STAND_IN
 
 
 def _stripped(place: TracebackType | None) -> TracebackType | None:
     kept = []
     while place is not None:
-        if not is_ours(place.tb_frame.f_code.co_filename):
+        if not is_ours(place.tb_frame.f_code):
             kept.append(place)
         place = place.tb_next
     for outer, inner in pairwise([*kept, None]):
