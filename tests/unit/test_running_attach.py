@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import re
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 from gradwhy.backends.contract import Answer
+from gradwhy.backends.table import FACTORIES
 from gradwhy.running.attach import Attachments
 from gradwhy.source.positions import is_user_file
 
@@ -363,3 +365,12 @@ def test_import_of_something_dear_would_be_seen(tmp_path: Path) -> None:
     (tmp_path / "libcst" / "__init__.py").write_text("")
     statement = f"sys.path.insert(0, {str(tmp_path)!r})\nimport gradwhy, torch, libcst"
     assert heavy_modules_after(statement) == ["torch", "libcst"]
+
+
+@pytest.mark.parametrize("framework", FACTORIES)
+def test_table_names_a_function_of_the_backend(framework: str) -> None:
+    module, _, function = FACTORIES[framework].partition(":")
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and spec.origin is not None
+    tree = ast.parse(Path(spec.origin).read_bytes())
+    assert function in [part.name for part in tree.body if isinstance(part, ast.FunctionDef)]
