@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import sys
 import threading
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any
 
 from gradwhy.backends.contract import Witness
+from gradwhy.backends.stand_in import stand_in
 
 Undo = Callable[[], None]
 
@@ -131,11 +134,13 @@ class Hooks:
         before: Callable[..., Any] | None = None,
         after: Callable[..., Any] | None = None,
         raised: Callable[..., Any] | None = None,
+        stands_in: bool = False,
     ) -> None:
         """Call our hooks around the function `owner.name`, which does and raises exactly what it did.
 
         `before(args, kwargs)` may give a token, which `after(token, result, args, kwargs)` and
-        `raised(token, problem, args, kwargs)` receive. The result is handed on untouched.
+        `raised(token, problem, args, kwargs)` receive. The result is handed on untouched. `stands_in` is for a function that
+        may warn: its warnings then have the place they would have without us.
         """
         held = inspect.getattr_static(owner, name, None)
         method = type(held) if isinstance(held, (staticmethod, classmethod)) else None
@@ -147,19 +152,28 @@ class Hooks:
         @functools.wraps(original)
         def observed(*args: Any, **kwargs: Any) -> Any:
             token = begin(args, kwargs) if begin else None
-            if broke is None:
-                result = original(*args, **kwargs)
-            else:
-                try:
+            try:
+                if stands_in:
+                    result = stand_in(sys._getframe(1))(original, args, kwargs)
+                else:
                     result = original(*args, **kwargs)
-                except BaseException as problem:
+            except BaseException as problem:
+                if broke:
                     broke(token, problem, args, kwargs)
-                    raise
+                # A traceback that the program prints must not show our frames; a bare `raise` does not add this one again.
+                problem.__traceback__ = _behind(problem.__traceback__, 1 + stands_in)
+                raise
             if finish:
                 finish(token, result, args, kwargs)
             return result
 
         self.patch(owner, name, method(observed) if method else observed)
+
+
+def _behind(place: TracebackType | None, frames: int) -> TracebackType | None:
+    for _ in range(frames):
+        place = place.tb_next if place is not None else None
+    return place
 
 
 def hook_body(what: str, body: Callable[..., Any]) -> Callable[..., Any]:
