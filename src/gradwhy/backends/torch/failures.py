@@ -1,0 +1,84 @@
+"""Questions that PyTorch refuses: what the refusal means, and which sources it is about."""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Sequence
+
+from torch import Tensor
+from torch.optim.optimizer import Optimizer
+
+from gradwhy.backends.torch.asking import Pass
+from gradwhy.backends.torch.lineage import ancestry
+from gradwhy.backends.torch.record import Recorder
+from gradwhy.backends.torch.trail import Call, Tie
+from gradwhy.flow import Failure
+
+USED_UP = "used-up"
+
+# The wording of PyTorch 2.13 and of the releases before it.
+_WORDS: tuple[tuple[str, str], ...] = (
+    (r"backward through the graph a second time|saved intermediate values of the graph", USED_UP),
+    (r"modified by an inplace operation|leaf Variable that requires grad .*in-place", "changed-in-place"),
+    (r"grad can be implicitly created only for scalar outputs", "non-scalar-target"),
+    (r"appears to not have been used in the graph", "unused"),
+    (r"differentiate twice a function that was marked with @once_differentiable", "once-differentiable"),
+    (r"derivative for .* is not implemented|does not support automatic differentiation", "no-gradient-registered"),
+    (r"does not require grad", "not-recorded"),
+)
+
+
+def word_for(problem: BaseException) -> str | None:
+    """A neutral word for what an exception of PyTorch's says."""
+    message = str(problem)
+    return next((word for pattern, word in _WORDS if re.search(pattern, message)), None)
+
+
+def failure_of(problem: BaseException) -> Failure:
+    """An exception as a question carries it."""
+    named = re.search(r"derivative for '?(?:aten::)?(\w+)", str(problem))
+    op = named.group(1) if named else None
+    return Failure(type(problem).__name__, str(problem), word_for(problem), op)
+
+
+def refused(inputs: tuple[Tensor, ...], leaves: list[Tensor], problem: BaseException) -> tuple[Tensor, ...]:
+    """The sources that a refused `autograd.grad` is about; `leaves` are those that autograd reaches."""
+    reached = set(map(id, leaves))
+    word = word_for(problem)
+    if word == "unused":
+        lost = tuple(t for t in inputs if t.requires_grad and t.grad_fn is None and id(t) not in reached)
+        position = re.search(r"Tensor at index (\d+)", str(problem))
+        if not lost and position and int(position.group(1)) < len(inputs):
+            lost = (inputs[int(position.group(1))],)
+        return lost or inputs
+    if word == "not-recorded":
+        return tuple(t for t in inputs if not t.requires_grad) or inputs
+    return inputs
+
+
+def lost_leaves(recorder: Recorder, passed: Pass) -> tuple[Tensor, ...]:
+    """The leaves that asked for a gradient and from which the targets of a refused pass were made; without one, what the
+    program's optimizers hold."""
+    wanted = {id(record) for record in ancestry(passed.targets) if record.requires_grad and record.watched is not None}
+    keys = {key for key, entry in recorder.table.items() if id(entry.record) in wanted}
+    found = [entry() for key, entry in recorder.table.items() if key in keys and isinstance(entry, Tie)]
+    objects = gc.get_objects()
+    # Nothing leads from a record back to a parameter, which must have no weak reference.
+    found += [o for o in objects if id(o) in keys and isinstance(o, Tensor)]
+    alive = {id(tensor): tensor for tensor in found if tensor is not None}
+    if not alive:
+        optimizers = [o for o in objects if isinstance(o, Optimizer)]
+        held = [p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]
+        alive = {id(p): p for p in held if p.requires_grad} or {id(p): p for p in held}
+    return tuple(alive.values())
+
+
+def earlier_pass(passes: Sequence[Pass], refused: Pass) -> Pass | None:
+    """The last pass that ran through an op that the refused one needs, too."""
+    needed = _recorded(refused)
+    return next((passed for passed in reversed(passes) if needed & _recorded(passed)), None)
+
+
+def _recorded(passed: Pass) -> set[Call]:
+    return {record.call for record in ancestry(passed.targets) if record.call is not None and record.call.is_recorded}

@@ -1,0 +1,400 @@
+"""What ran: one small record for each op that the program called, hung on the lifetime of the tensors it made."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+
+from gradwhy.backends.torch import ops
+from gradwhy.backends.torch.grad_mode import GradMode
+from gradwhy.backends.torch.history import History
+from gradwhy.backends.torch.trail import Call, Edge, Fixed, Frames, HostInput, Memory, Record, Tie
+from gradwhy.flow import Unrecorded
+from gradwhy.host.links import HostLinks
+from gradwhy.source.positions import user_frames
+
+MOST_FRAMES = 12
+MOST_VALUES = 200_000
+_THIN = frozenset(module.__file__ for module in (torch.overrides, torch._tensor, torch.functional, torch.nn.functional))
+_peek_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
+
+
+class Recorder:
+    """The records of one run."""
+
+    def __init__(self) -> None:
+        self.table: dict[int, Tie | Fixed] = {}
+        self.clock = count(1)
+        self.links: HostLinks[Record] = HostLinks()
+        self.grad_mode = GradMode(self.clock)
+        self.history = History(self.clock)
+        self.thread = threading.get_ident()
+        self.is_quiet = 0
+        self.hidden: list[Tensor] | None = None
+        """The leaves read inside the op that is running, while one runs that is taken as a whole."""
+        self._forget = self._died
+        self.special: dict[Any, Callable[..., None]] = {
+            **dict.fromkeys(ops.LEAVING, self._leave),
+            **dict.fromkeys(ops.ENTERING, self._enter),
+            **dict.fromkeys(ops.SWITCHING, self._switch),
+            ops.SET_ITEM: self._set_item,
+            ops.SET_DATA: self._set_data,
+            ops.SET_GRAD_MODE: self._set_grad_mode,
+        }
+
+    # What the mode reports
+
+    def note(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, result: Any, frame: FrameType
+    ) -> None:
+        """`func` was called and gave `result`; `frame` called it."""
+        if self.is_quiet:
+            if self.hidden is not None:
+                self._read_hidden(args, kwargs)
+            return
+        special = self.special.get(func)
+        if special is not None:
+            special(func, args, kwargs or {}, result, frame)
+            return
+        outputs = _tensors(result)
+        if outputs:
+            self.op(func, args, kwargs, outputs, frame)
+
+    def op(
+        self,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None,
+        outputs: tuple[Tensor, ...],
+        frame: FrameType,
+    ) -> None:
+        """An op made `outputs`, or changed some of its inputs."""
+        given = _given(args, kwargs)
+        changed = [output for output in outputs if id(output) in given]
+        if changed and not ops.is_in_place(func, kwargs):
+            # Such as `contiguous()`, which may give back what it was given.
+            outputs = tuple(output for output in outputs if id(output) not in given)
+            changed = []
+            if not outputs:
+                return
+        call = self.call(func, args, kwargs, frame)
+        for index, output in enumerate(outputs):
+            if changed and id(output) in given:
+                self.write(output, call)
+            else:
+                self.born(output, call, index)
+
+    def call(self, func: Any, args: Iterable[Any], kwargs: dict[str, Any] | None, frame: FrameType | None) -> Call:
+        """The record of a call, whose outputs are still to come."""
+        frames = user_frames(frame, MOST_FRAMES)
+        host: list[HostInput] = []
+        inputs = self._inputs(args, kwargs, frames, host)
+        call = Call(func, inputs, next(self.clock), frames)
+        call.is_direct = _is_direct(frame, frames)
+        call.sequence = _peek_sequence()
+        call.pause = self.grad_mode.current
+        if (call.pause is None) is not torch.is_grad_enabled():
+            call.pause = self.grad_mode.reconcile(frames)
+        if host:
+            call.host = tuple(host)
+        return call
+
+    def born(self, tensor: Tensor, call: Call, index: int = 0) -> Record:
+        """A tensor that `call` made."""
+        requires_grad = tensor.requires_grad
+        record = Record(call, tensor.dtype, requires_grad=requires_grad, index=index)
+        call.is_recorded = call.is_recorded or requires_grad
+        is_leaf = requires_grad and not any(edge[2] for edge in call.inputs) and tensor.is_leaf
+        if is_leaf:
+            call.is_recorded = False
+            record.watched = (call.time, call.frames)
+        func = call.func
+        if func in ops.ALIASING and call.inputs:
+            is_detached = func in ops.DETACHING
+            if is_detached or tensor._is_view():
+                self._share(record, call.inputs[0][1], is_detached=is_detached)
+        self.keep(tensor, record, is_leaf=is_leaf)
+        return record
+
+    def keep(self, tensor: Tensor, record: Record, *, is_leaf: bool) -> None:
+        """Hang `record` on `tensor`, in the place of what hung there."""
+        key = id(tensor)
+        before = self.table.get(key)
+        if before is not None:
+            before.record.is_alive = False
+        if is_leaf or type(tensor) is not Tensor:
+            record.is_parameter = isinstance(tensor, Parameter)
+            self.table[key] = Fixed(record)
+        else:
+            tie = Tie(tensor, self._forget)
+            tie.key = key
+            tie.record = record
+            self.table[key] = tie
+        self.history.add(record)
+
+    def release(self, tensor: Tensor) -> None:
+        """Take the weak reference off a tensor that must not have one; its record stays."""
+        entry = self.table.get(id(tensor))
+        if isinstance(entry, Tie):
+            self.table[id(tensor)] = Fixed(entry.record)
+
+    def of(self, tensor: Tensor) -> Record:
+        """The record of a tensor; one that was not seen before begins here."""
+        entry = self.table.get(id(tensor))
+        return self._adopt(tensor) if entry is None else entry.record
+
+    def known(self, tensor: Tensor) -> Record | None:
+        """The record of a tensor, if it has one."""
+        entry = self.table.get(id(tensor))
+        return None if entry is None else entry.record
+
+    def question_answered(self) -> None:
+        """Bound what is kept: what came before the last two questions is condensed."""
+        self.links.question_answered()
+        self.history.advance()
+        if len(self.table) > MOST_VALUES:
+            self._drop_fixed()
+
+    # Writes
+
+    def write(self, tensor: Tensor, call: Call) -> None:
+        """`call` wrote into the memory of `tensor`.
+
+        What autograd follows, or what belongs to the same pause as the tensor itself, is one more version of the tensor.
+        Anything else is a write into state: the tensor stays what it was, and later reads of its memory see the write.
+        """
+        before = self.of(tensor)
+        requires_grad = tensor.requires_grad
+        written = Record(call, tensor.dtype, requires_grad=requires_grad)
+        written.memory, written.family = before.memory, before.family
+        call.is_recorded = call.is_recorded or (requires_grad and not tensor.is_leaf)
+        pause = call.pause
+        is_version = before.watched is None if pause is None else before.call is not None and before.call.pause is pause
+        if is_version:
+            self.keep(tensor, written, is_leaf=False)
+        elif all(edge[1] is before for edge in call.inputs):
+            # It was filled with what came from no other value.
+            return
+        else:
+            if before.memory is None:
+                self._share(before, before, is_detached=False)
+            # The write is what later reads see; that it was not recorded follows from its being a write.
+            call.pause = None
+            call.is_recorded = False
+            written.family = None
+            self.history.add(written)
+        if before.memory is not None:
+            if before.memory.write is not None:
+                before.memory.write.is_alive = False
+            before.memory.write = written
+
+    def _set_item(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, frame: FrameType
+    ) -> None:
+        self.write(args[0], self.call(func, args, kwargs, frame))
+
+    def _set_data(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, frame: FrameType
+    ) -> None:
+        tensor, value = args[:2]
+        call = self.call(func, (None, value), None, frame)
+        call.pause = None
+        record = self.of(tensor)
+        record.dtype = tensor.dtype
+        record.memory = Memory()
+        record.memory.write = Record(call, tensor.dtype)
+        record.family = object()
+        self.history.add(record.memory.write)
+
+    def _share(self, record: Record, other: Record, *, is_detached: bool) -> None:
+        """Let `record` be of the memory of `other`."""
+        if other.memory is None:
+            other.memory = Memory()
+            other.family = object()
+        record.memory = other.memory
+        record.family = object() if is_detached else other.family
+
+    # Leaving and coming back
+
+    def _leave(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None:
+        call = self.call(func, args, kwargs, frame)
+        if call.inputs and result is not None and type(result) is not bool:
+            self.links.left(Record(call, None), result, call.frames[0] if call.frames else None, call.time)
+
+    def _enter(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None:
+        if isinstance(result, Tensor) and id(result) not in _given(args, kwargs):
+            self.entered(func, args, kwargs, result, frame)
+
+    def entered(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor, frame: FrameType | None
+    ) -> None:
+        """`result` was made from host values, or from tensors by copying."""
+        call = self.call(func, args, kwargs, frame)
+        if not call.inputs and not call.host and args:
+            found = self._host_input(0, args[0], call.frames)
+            call.host = (found,) if found else ()
+        self.born(result, call)
+
+    def _host_input(self, slot: int | str, given: Any, frames: Frames) -> HostInput | None:
+        frame = frames[0] if frames else None
+        origin = self.links.origin(given, frame)
+        if origin is None:
+            return None
+        if origin[1]:
+            return HostInput(slot, (origin[0],), is_observed=True)
+        return HostInput(slot, tuple(exit.key for exit in self.links.candidates(frame)), is_observed=False)
+
+    # Switches
+
+    def _switch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None:
+        tensor = args[0]
+        requires_grad = tensor.requires_grad
+        record = self.of(tensor)
+        if record.requires_grad is requires_grad or not tensor.is_leaf:
+            return
+        self.switched(tensor, record, user_frames(frame, MOST_FRAMES))
+
+    def switched(self, tensor: Tensor, record: Record, frames: Frames) -> None:
+        """A leaf began to ask for a gradient, or ceased to."""
+        record.requires_grad = tensor.requires_grad
+        record.was_watched = record.was_watched or record.watched is not None
+        record.watched = (next(self.clock), frames) if record.requires_grad else None
+        if record.requires_grad:
+            self.release(tensor)
+
+    def _set_grad_mode(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, frame: FrameType
+    ) -> None:
+        self.grad_mode.was_set(frame)
+
+    # Inputs
+
+    def _inputs(
+        self, args: Iterable[Any], kwargs: dict[str, Any] | None, frames: Frames, host: list[HostInput]
+    ) -> tuple[Edge, ...]:
+        found: list[Edge] = []
+        for slot, given in enumerate(args):
+            if isinstance(given, Tensor):
+                self._read(slot, given, frames, found)
+            elif type(given) in (tuple, list):
+                self._read_parts(slot, given, frames, found, host)
+            elif type(given) is float and self.links.has_exits:
+                self._read_number(slot, given, frames, host)
+        if kwargs:
+            for name, given in kwargs.items():
+                if isinstance(given, Tensor):
+                    self._read(name, given, frames, found)
+                elif type(given) in (tuple, list):
+                    self._read_parts(name, given, frames, found, host)
+        return tuple(found)
+
+    def _read_parts(
+        self, slot: int | str, given: Iterable[Any], frames: Frames, found: list[Edge], host: list[HostInput]
+    ) -> None:
+        for part in given:
+            if isinstance(part, Tensor):
+                self._read(slot, part, frames, found)
+            elif type(part) in (tuple, list):
+                self._read_parts(slot, part, frames, found, host)
+
+    def _read_number(self, slot: int | str, given: float, frames: Frames, host: list[HostInput]) -> None:
+        found = self._host_input(slot, given, frames)
+        if found is not None:
+            host.append(found)
+
+    def _read(self, slot: int | str, tensor: Tensor, frames: Frames, found: list[Edge]) -> None:
+        entry = self.table.get(id(tensor))
+        record = self._adopt(tensor) if entry is None else entry.record
+        record.used = frames
+        found.append((slot, record, record.requires_grad, False))
+        write = record.memory.write if record.memory is not None else None
+        if write is not None and write is not record and _made_at(write) > _made_at(record):
+            found.append((slot, write, write.requires_grad, write.family is not record.family))
+
+    def _read_hidden(self, args: Iterable[Any], kwargs: dict[str, Any] | None) -> None:
+        """Note the leaves that are read inside an op that is taken as a whole, so that none of them counts as unused."""
+        assert self.hidden is not None
+        for given in args if not kwargs else (*args, *kwargs.values()):
+            if isinstance(given, Tensor) and given.requires_grad and given.is_leaf:
+                self.hidden.append(given)
+
+    def _adopt(self, tensor: Tensor) -> Record:
+        """The record of a tensor whose birth was not seen.
+
+        One without history that asks for nothing is a beginning, whatever function we do not see made it: a legacy
+        constructor, a file, another process.
+        """
+        requires_grad = tensor.requires_grad
+        record = Record(None, tensor.dtype, requires_grad=requires_grad)
+        is_leaf = True
+        if requires_grad:
+            is_leaf = tensor.is_leaf
+            if is_leaf:
+                record.watched = (0, ())
+            else:
+                record.unrecorded = _reason(tensor)
+        self.keep(tensor, record, is_leaf=requires_grad and is_leaf)
+        return record
+
+    # Lifetimes
+
+    def _died(self, tie: Tie) -> None:
+        if self.table.get(tie.key) is tie:
+            del self.table[tie.key]
+        tie.record.is_alive = False
+
+    def _drop_fixed(self) -> None:
+        """Forget the older half of the tensors whose death we cannot see."""
+        fixed = [key for key, entry in self.table.items() if isinstance(entry, Fixed)]
+        for key in fixed[: len(fixed) // 2]:
+            self.table.pop(key).record.is_alive = False
+
+
+def _given(args: Iterable[Any], kwargs: dict[str, Any] | None) -> set[int]:
+    """The ids of the tensors that were given, lists of them included."""
+    found: set[int] = set()
+    for given in args if not kwargs else (*args, *kwargs.values()):
+        if isinstance(given, Tensor):
+            found.add(id(given))
+        elif type(given) in (tuple, list):
+            found.update(id(part) for part in given if isinstance(part, Tensor))
+    return found
+
+
+def _tensors(result: Any) -> tuple[Tensor, ...]:
+    """The tensors among what a function gave, nested tuples and lists included."""
+    if isinstance(result, Tensor):
+        return (result,)
+    return tuple(_parts(result)) if isinstance(result, (tuple, list)) else ()
+
+
+def _parts(result: Iterable[Any]) -> Iterator[Tensor]:
+    for part in result:
+        if isinstance(part, Tensor):
+            yield part
+        elif isinstance(part, (tuple, list)):
+            yield from _parts(part)
+
+
+def _is_direct(frame: FrameType | None, frames: Frames) -> bool:
+    """Whether the user's own line called the function, seen through the function's own Python and what hands it to us."""
+    while frame is not None and frame.f_code.co_filename in _THIN:
+        frame = frame.f_back
+    return frame is not None and bool(frames) and frame.f_code is frames[0][0]
+
+
+def _made_at(record: Record) -> int:
+    return record.call.time if record.call is not None else 0
+
+
+def _reason(tensor: Tensor) -> Unrecorded:
+    """Why the history of a tensor with a `grad_fn` is not known."""
+    name = type(tensor.grad_fn).__name__
+    return Unrecorded.COMPILED if name.startswith("CompiledFunction") else Unrecorded.NOT_SEEN
