@@ -135,12 +135,14 @@ class Hooks:
         after: Callable[..., Any] | None = None,
         raised: Callable[..., Any] | None = None,
         stands_in: bool = False,
+        tidy: Callable[[BaseException], None] | None = None,
     ) -> None:
         """Call our hooks around the function `owner.name`, which does and raises exactly what it did.
 
         `before(args, kwargs)` may give a token, which `after(token, result, args, kwargs)` and
         `raised(token, problem, args, kwargs)` receive. The result is handed on untouched. `stands_in` is for a function that
-        may warn: its warnings then have the place they would have without us.
+        may warn: its warnings then have the place they would have without us. `tidy` takes further frames, which are there on
+        our account, out of the traceback of what was raised; it is no hook, since it has to be done though hooks fail.
         """
         held = inspect.getattr_static(owner, name, None)
         method = type(held) if isinstance(held, (staticmethod, classmethod)) else None
@@ -162,6 +164,8 @@ class Hooks:
                     broke(token, problem, args, kwargs)
                 # A traceback that the program prints must not show our frames; a bare `raise` does not add this one again.
                 problem.__traceback__ = _behind(problem.__traceback__, 1 + stands_in)
+                if tidy:
+                    tidy(problem)
                 raise
             if finish:
                 finish(token, result, args, kwargs)

@@ -129,7 +129,7 @@ class Quote:
         hanging = [(first, mark) for (first, _), mark in drawn if mark.text]
         rows: list[list[Fragment]] = [_over(signs)]
         (first, last), rightmost = drawn[-1]
-        beside = self._beside(last, rightmost.text)
+        beside = self._beside(first, last, rightmost.text)
         if rightmost.text and beside and last == max(d[0][1] for d in drawn):
             hanging.pop()
             rows[0].append((last + 1, beside[0], rightmost.style))
@@ -147,12 +147,13 @@ class Quote:
         shown_first = min(seen.at(first), self._code - 1)
         return shown_first, max(seen.at(last), shown_first + 1)
 
-    def _beside(self, last: int, text: str) -> list[str]:
-        """A label's lines to the right of its span; empty where there is too little room."""
+    def _beside(self, first: int, last: int, text: str) -> list[str]:
+        """A label's lines to the right of its span; empty where it takes fewer of them below it."""
         room = self._code - last - 1
         if cell_len(text) <= room:
             return [text]
-        return wrapped(text, room) if room >= _TIGHT else []
+        lines = wrapped(text, room) if room >= _TIGHT else []
+        return lines if len(lines) <= len(self._hung(first, text)[1]) else []
 
     def _hung(self, cell: int, text: str) -> tuple[int, list[str]]:
         """Where a label begins that is written below its span, and its lines."""
@@ -186,7 +187,7 @@ class Quote:
         text = placed.mark.text
         if not text:
             return [self._row("", first)]
-        beside = self._beside(at + 1, text)
+        beside = self._beside(at, at + 1, text)
         if beside:
             rows = [[*first, (cell + 2, beside[0], style)]]
             rows += [[*bars, (cell + 2, piece, style)] for piece in beside[1:]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from types import FrameType
 from typing import Any
@@ -24,7 +25,7 @@ from gradwhy.flow import (
     Status,
     ValueKind,
 )
-from gradwhy.source import positions
+from gradwhy.source import names, positions
 
 _HOST: ops.Edge = (Passage.CUT, Barrier.HOST)
 
@@ -60,14 +61,11 @@ class Telling:
 
     def build(self, with_graph: bool) -> tuple[Question, FlowGraph | None]:
         """The question in the user's words, with the graph that explains it if that is wanted."""
-        asking, drawing = self._asking, self._drawing
+        asking = self._asking
         index = describe.index_of(positions.live_user_frames(self._frame))
-        names = describe.parameters(asking.fun, len(asking.args))
-        paths = [p for n in asking.argnums for p in describe.leaf_paths(asking.args[n], names[n])]
+        parameters = describe.parameters(asking.fun, len(asking.args))
+        paths = [p for n in asking.argnums for p in describe.leaf_paths(asking.args[n], parameters[n])]
         sources = [describe.source(a, p, index) for a, p in zip(asking.arrays, paths, strict=True)]
-        targets = tuple(self._targets)
-        stand_ins = StandIns(drawing, asking, set(targets), index) if with_graph else None
-        asked = tuple(self._asked(i, source, stand_ins) for i, source in enumerate(sources))
         made_at = [p for r in asking.targets if r.maker for p in positions.places_of(r.maker.frames[:1])]
         question = Question(
             kind=asking.kind,
@@ -75,20 +73,27 @@ class Telling:
             places=positions.places_of(asking.frames),
             time=self._stretch.end or self._stretch.start,
             target=describe.name_of(asking.fun),
-            targets=targets,
-            asked=asked,
-            recording=self._stretch.number,
+            targets=(),
+            asked=tuple(Asked(s, None, status) for s, status in zip(sources, self._statuses, strict=True)),
             failure=self._failure,
-            order=drawing.order,
             target_span=made_at[0].span if made_at else None,
         )
-        if not with_graph:
-            return question, None
+        return self._explained(question, sources, index) if with_graph else (question, None)
+
+    def _explained(
+        self, question: Question, sources: Sequence[Source], index: names.Names
+    ) -> tuple[Question, FlowGraph]:
+        drawing, targets = self._drawing, tuple(self._targets)
+        stand_ins = StandIns(drawing, self._asking, set(targets), index)
+        # What a source is made of may have to be drawn before the graph is.
+        asked = tuple(self._asked(i, source, stand_ins) for i, source in enumerate(sources))
         if not targets:
             # The exception came before there was one.
             drawing.is_complete = False
-        watched = [drawing.number(t) for t in asking.tracers if t is not None]
-        return question, drawing.graph(watched, self._turns())
+        watched = [drawing.number(t) for t in self._asking.tracers if t is not None]
+        graph = drawing.graph(watched, self._turns())
+        whole = replace(question, targets=targets, asked=asked, recording=self._stretch.number, order=drawing.order)
+        return whole, graph
 
     def _status(self, source: int, found: Sequence[Status | None]) -> Status:
         """One answer of several: a Jacobian has a gradient for every output."""
@@ -165,11 +170,11 @@ class Telling:
                 found += turns.turns(self._drawing, self._backward, gradient, status, source, set(self._targets))
         return found
 
-    def _asked(self, i: int, source: Source, stand_ins: StandIns | None) -> Asked:
+    def _asked(self, i: int, source: Source, stand_ins: StandIns) -> Asked:
         asking = self._asking
         tracer = asking.tracers[i] if asking.tracers else None
         is_lost = self._statuses[i] is not Status.OK
-        stand_in = stand_ins.of(i, source) if stand_ins and tracer and is_lost else None
+        stand_in = stand_ins.of(i, source) if tracer and is_lost else None
         last_use = positions.places_of(self._last_use(tracer)[:1]) if tracer is not None and is_lost else ()
         made = describe.definition(source.name, asking.frames[0]) if is_lost and asking.frames else None
         return Asked(

@@ -17,9 +17,10 @@ from gradwhy.backends.contract import Answer, Witness
 from gradwhy.backends.jax import failures
 from gradwhy.backends.jax.answers import Telling
 from gradwhy.backends.jax.asking import Asking
-from gradwhy.backends.jax.record import MOST_FRAMES, Pass, Recorder, Stretch
+from gradwhy.backends.jax.record import MOST_FRAMES, Pass, Recorder, Stretch, hide
 from gradwhy.backends.jax.turns import concrete
-from gradwhy.backends.patches import Hooks
+from gradwhy.backends.patches import Hooks, standing
+from gradwhy.backends.stand_in import stand_in
 from gradwhy.flow import Status
 from gradwhy.source import positions
 
@@ -44,7 +45,7 @@ class Questions:
         for name in ASKED_WITH_ARGNUMS:
             self._hooks.patch(jax, name, self._differentiating(getattr(jax, name), f"jax.{name}"))
         self._hooks.patch(jax, "vjp", self._pulling_back(jax.vjp))
-        self._hooks.add(self._pullbacks.clear)
+        self._hooks.add(standing("jax.vjp's results", self._pullbacks.clear))
 
     def _differentiating(self, original: Callable[..., Any], kind: str) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -85,6 +86,7 @@ class Questions:
             except BaseException as problem:
                 here.passing, here.pending = before
                 raised(asking, problem)
+                hide(problem)
                 raise
             here.passing, here.pending = before
             answered(asking, result)
@@ -114,6 +116,7 @@ class Questions:
             except BaseException as problem:
                 here.passing, here.pending = before
                 raised(asking, problem)
+                hide(problem)
                 raise
             here.passing, here.pending = before
             pulled(asking, result)
@@ -136,12 +139,14 @@ class Questions:
             here.depth, here.passing = 0, None
             enter(asking, args)
             try:
-                result = fun(*args, **kwargs)
+                # A warning of the function's may be meant for what called it: that was JAX.
+                result = stand_in(sys._getframe(1))(fun, args, kwargs)
             except BaseException as problem:
-                broke(asking, problem)
-                raise
-            finally:
                 here.depth, here.open, here.passing = before
+                broke(asking, problem)
+                hide(problem, frames=2)
+                raise
+            here.depth, here.open, here.passing = before
             leave(asking, result)
             return result
 

@@ -15,7 +15,7 @@ from jax.extend import source_info_util
 from jax.extend.core import Primitive
 
 import gradwhy
-from gradwhy.backends.patches import Hooks
+from gradwhy.backends.patches import Hooks, standing
 from gradwhy.source import positions
 
 Frames = tuple[tuple[CodeType, int], ...]
@@ -165,7 +165,7 @@ class Recorder:
         # JAX writes the user's innermost frame into what it compiles; `bind` must not become that frame.
         source_info_util.register_exclusion(os.path.join(os.path.dirname(gradwhy.__file__), ""))
         hooks.patch(Primitive, "bind", self._observing(Primitive.bind, hooks.guarded("jax.Primitive.bind", self._note)))
-        hooks.add(self._alive.clear)
+        hooks.add(standing("jax's records", self._alive.clear))
 
     def now(self) -> int:
         """A time later than that of everything recorded so far."""
@@ -202,12 +202,19 @@ class Recorder:
         def bind(self: Primitive, /, *args: Any, **params: Any) -> Any:
             passing = here.passing
             if here.depth or (passing is not None and passing.is_idle):
-                return original(self, *args, **params)
+                try:
+                    return original(self, *args, **params)
+                except BaseException as problem:
+                    hide(problem)
+                    raise
             here.depth = 1
             try:
                 out = original(self, *args, **params)
-            finally:
+            except BaseException as problem:
                 here.depth = 0
+                hide(problem)
+                raise
+            here.depth = 0
             note(self, args, params, out)
             return out
 
@@ -291,6 +298,13 @@ class Recorder:
         if self._alive.get(reference.key) is reference:
             del self._alive[reference.key]
         reference.record.ref = None
+
+
+def hide(problem: BaseException, *, frames: int = 1) -> None:
+    """Take our own frames, the outermost of its traceback, from an exception that is about to be raised on as it came."""
+    for _ in range(frames):
+        place = problem.__traceback__
+        problem.__traceback__ = place.tb_next if place is not None else None
 
 
 def frames_of_traceback(raised: TracebackType | None) -> Frames:

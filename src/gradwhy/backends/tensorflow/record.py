@@ -199,6 +199,8 @@ class Recorder:
             made.key = key = id(outputs[0])
             made.record = record
             known[key] = made
+            if kind is MadeVariable:
+                made.written = ()
             if len(outputs) > 1:
                 for index in range(1, len(outputs)):
                     self.keep(outputs[index], record, index)

@@ -69,6 +69,7 @@ class Questions:
             after=self._after_backward,
             raised=self._backward_raised,
             stands_in=True,
+            tidy=without_dispatch,
         )
         hooks.wrap(
             autograd,
@@ -78,8 +79,10 @@ class Questions:
             after=self._after_grad,
             raised=self._grad_raised,
             stands_in=True,
+            tidy=without_dispatch,
         )
-        hooks.wrap(Tensor, "backward", "torch.Tensor.backward", raised=_clean, stands_in=True)
+        # Nothing is asked here; but only here can its tracebacks be kept what they are.
+        hooks.wrap(Tensor, "backward", "torch.Tensor.backward", stands_in=True, tidy=without_dispatch)
         before = hooks.guarded("torch.optimizer.before", self._before_step)
         after = hooks.guarded("torch.optimizer.after", self._after_step)
         hooks.add(standing("optimizer_step_pre_hook", register_optimizer_step_pre_hook(before).remove))
@@ -163,7 +166,6 @@ class Questions:
         self, token: Any, problem: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         begun = self._end(token)
-        without_dispatch(problem)
         if begun is None:
             return
         sources = begun.inputs or self._known(begun.leaves) or failures.lost_leaves(self._recorder, begun.passed)
@@ -199,7 +201,6 @@ class Questions:
 
     def _grad_raised(self, token: Any, problem: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         begun = self._end(token)
-        without_dispatch(problem)
         if begun is None:
             return
         with torch._C.DisableTorchFunction():
@@ -323,10 +324,6 @@ class Questions:
 
 def _pass(*_: Any) -> None:
     """A question is noted by its own hooks."""
-
-
-def _clean(token: Any, problem: BaseException, args: Any, kwargs: Any) -> None:
-    without_dispatch(problem)
 
 
 def _key(kind: str, frames: Frames, about: int | None = None) -> Hashable:
