@@ -165,7 +165,7 @@ class Telling:
         for i, status in enumerate(self._statuses):
             gradient = self._gradients[i] if i < len(self._gradients) else None
             tracer = self._asking.tracers[i] if self._asking.tracers else None
-            if status in (Status.ZERO, Status.NAN) and gradient is not None and tracer is not None:
+            if status in (Status.ZERO, Status.NAN) and tracer is not None:
                 source = self._drawing.number(tracer)
                 found += turns.turns(self._drawing, self._backward, gradient, status, source, set(self._targets))
         return found

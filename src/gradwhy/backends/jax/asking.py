@@ -15,7 +15,7 @@ class Asking:
     """What was asked, and what has been seen of it so far.
 
     `arrays` are the leaves of what was passed in, `leaves` their records, `tracers` the records of what JAX put in their
-    place, None where it put nothing.
+    place, None where it put nothing. `is_traced` says that the values are not there yet: the program is being compiled.
     """
 
     def __init__(
@@ -38,6 +38,7 @@ class Asking:
         self.has_aux = has_aux
         self.key = key
         self.has_left = False
+        self.is_traced = False
         self.arrays: list[Any] = []
         self.leaves: list[ValueRecord] = []
         self.tracers: list[ValueRecord | None] = []

@@ -261,7 +261,7 @@ class Drawing:
             return outputs
         # JAX kept no derivative although every op that we see has one: the op as a whole is where it was dropped.
         del self.drafts[before:]
-        return inlining.draw_whole(self, name, name, inputs, op.outputs, op.frames, is_dropped=lost)
+        return inlining.draw_whole(self, name, op.params, inputs, op.outputs, op.frames, is_dropped=lost)
 
     def reached(self, start: Iterable[int], drafts: Sequence[Draft] | None = None, *, flowing: bool = True) -> set[int]:
         """The values to which a path leads from `start` through `drafts`, or all; only what flows, if `flowing`."""

@@ -53,13 +53,13 @@ def draw(
     body = _body(name, params, len(inputs), len(made))
     if body is not None:
         return _filled(sheet, _draw_body(sheet, body, numbers, frames), made)
-    return draw_whole(sheet, _shown_name(name, params), name, inputs, made, frames)
+    return draw_whole(sheet, name, params, inputs, made, frames)
 
 
 def draw_whole(
     sheet: Sheet,
-    shown: str,
     name: str,
+    params: dict[str, Any],
     inputs: Sequence[tuple[Number, Any]],
     made: Sequence[Any],
     frames: Frames,
@@ -70,6 +70,7 @@ def draw_whole(
 
     `is_dropped` says for which outputs JAX was seen to keep no derivative.
     """
+    shown = _shown_name(name, params)
     outputs = tuple(sheet.new_value(aval) for aval in made)
     read = ops.dtypes_of([aval for _, aval in inputs])
     alike: dict[tuple[ops.Edge, ...], list[int]] = {}

@@ -17,7 +17,7 @@ from gradwhy.backends.contract import Answer, Witness
 from gradwhy.backends.jax import failures
 from gradwhy.backends.jax.answers import Telling
 from gradwhy.backends.jax.asking import Asking
-from gradwhy.backends.jax.record import MOST_FRAMES, Pass, Recorder, Stretch, hide
+from gradwhy.backends.jax.record import MOST_FRAMES, Pass, Recorder, Stretch, ValueRecord, hide
 from gradwhy.backends.jax.turns import concrete
 from gradwhy.backends.patches import Hooks, standing
 from gradwhy.backends.stand_in import stand_in
@@ -191,11 +191,12 @@ class Questions:
         values = jax.tree_util.tree_leaves(value)
         records = [recorder.of(v) for v in values]
         asking.targets = [r for r in records if r is not None]
+        asking.is_traced = any(concrete(v) is None for v in values)
         asking.has_left = True
         if asking.kind != "jax.jacfwd":
             passing = here.passing = asking.passing
             # Once a place has had a good answer, the way back is watched again only after a bad one.
-            passing.is_idle = not passing.is_held and not here.open and all(concrete(v) is not None for v in values)
+            passing.is_idle = not passing.is_held and not here.open and not asking.is_traced
 
     def _broke(self, asking: Asking, problem: BaseException) -> None:
         """The differentiated function raised: look at it while JAX has not yet cut the traceback short."""
@@ -213,11 +214,19 @@ class Questions:
             self._forget(asking, gradients)
 
     def _tell(self, asking: Asking, gradients: Sequence[Any]) -> None:
-        telling = Telling(asking, [self._recorder.of(g) for g in gradients], self._asking_frame())
+        telling = Telling(asking, [self._record_of(asking, g) for g in gradients], self._asking_frame())
         statuses = telling.statuses(gradients)
         self._is_armed[asking.key] = any(s is not Status.OK for s in statuses)
         if statuses:
             self._witness.answered(Answer(asking.kind, "jax", asking.key, statuses, telling.build))
+
+    def _record_of(self, asking: Asking, gradient: Any) -> ValueRecord | None:
+        """The record of a gradient; None where JAX put a zero there while it compiled."""
+        known = self._recorder.of(gradient)
+        if known is None and not asking.is_traced:
+            known = self._recorder.begin(gradient)
+            known.is_unseen = True
+        return known
 
     def _raised(self, asking: Asking, problem: BaseException) -> None:
         failure = failures.recognised(problem, asking)

@@ -46,10 +46,10 @@ class ValueRecord:
 
     `tags` are JAX's own marks of the differentiations that follow the value, the innermost first. `held` is the array
     itself, only while the question that it belongs to is watched fully; `read_at` the stack on which a value that nothing
-    made was last read.
+    made was last read; `is_unseen` says that a backward pass made the value in a way that shows no primitive.
     """
 
-    __slots__ = ("aval", "held", "index", "is_dropped", "maker", "read_at", "ref", "tags")
+    __slots__ = ("aval", "held", "index", "is_dropped", "is_unseen", "maker", "read_at", "ref", "tags")
 
     def __init__(self, aval: Any, maker: OpRecord | None = None, index: int = 0) -> None:
         self.aval = aval
@@ -58,6 +58,7 @@ class ValueRecord:
         self.tags: tuple[Any, ...] = ()
         self.held: Any = None
         self.is_dropped = False
+        self.is_unseen = False
         self.read_at: Any = None
         self.ref: Reference | None = None
 
@@ -185,7 +186,13 @@ class Recorder:
 
     def begin(self, value: Any) -> ValueRecord:
         """A record for a value that begins here, in place of any that it had."""
-        return self._register(value, ValueRecord(aval_of(value)))
+        record = ValueRecord(aval_of(value))
+        # What was compiled before runs in C++: a derivative rule of the user's that runs eagerly shows no primitives.
+        passing = self.here.passing
+        if passing is not None and isinstance(value, jax.Array):
+            record.is_unseen = True
+            record.held = value if passing.is_held else None
+        return self._register(value, record)
 
     def _kind(self, value: Any) -> tuple[str, bool] | None:
         cls = type(value)

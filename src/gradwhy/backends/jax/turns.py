@@ -51,9 +51,12 @@ def status_of(value: Any) -> Status | None:
 
 @dataclass(frozen=True, slots=True)
 class _Turned:
-    """An op of the backward pass at which the gradient turned; `is_dropped` where it was made of nothing that came in."""
+    """An op of the backward pass at which the gradient turned.
 
-    op: OpRecord
+    `is_dropped` says that it was made of nothing that came in; there is no op where JAX itself put a zero in its place.
+    """
+
+    op: OpRecord | None
     is_dropped: bool
 
 
@@ -69,29 +72,46 @@ class Backward:
         self.is_known = bool(self._seeds) or any(self._op_depends(op) for op in passed[1:])
 
     def depends(self, value: ValueRecord) -> bool:
-        """Whether a gradient was made of what came from the target."""
-        if id(value) in self._seeds:
+        """Whether a gradient was made of what came from the target, as far as is known."""
+        if id(value) in self._seeds or value.is_unseen:
             return True
         return value.maker is not None and (value.maker is self._first or self._op_depends(value.maker))
 
-    def turned(self, gradient: ValueRecord, bad: Status) -> list[_Turned]:
-        """The ops, seen from the target the first, at which the way to `gradient` turned `bad`."""
-        if not self.is_known or gradient.maker is None:
+    def turned(self, gradient: ValueRecord | None, bad: Status) -> list[_Turned]:
+        """The ops, seen from the target the first, at which the way to `gradient` turned `bad`.
+
+        A gradient that no op made, and that was not there before, is None.
+        """
+        if not self.is_known:
             return []
-        if not self.depends(gradient):
-            return [_Turned(gradient.maker, True)]
+        if gradient is None or not self.depends(gradient):
+            # A rule that gives zeros is the cut; whatever else it gives was made of something.
+            if bad is not Status.ZERO:
+                return []
+            return [_Turned(gradient.maker if gradient else None, True)]
         found, seen, todo = [], set(), [gradient]
         while todo:
             op = todo.pop().maker
             if op is None or id(op) not in self._own or id(op) in seen:
                 continue
             seen.add(id(op))
-            live = [i for i in op.inputs if i is not None and self.depends(i)]
+            live = self._live(op)
             worse = [i for i in live if status_of(i.held) is bad]
-            todo += worse
-            if not worse and live and all(status_of(i.held) is not None for i in live):
+            behind = [i for i in worse if i.maker is not None and id(i.maker) in self._own]
+            todo += behind
+            if not behind and any(status_of(i.held) not in (bad, None) for i in live):
                 found.append(_Turned(op, False))
         return found
+
+    def _live(self, op: OpRecord) -> list[ValueRecord]:
+        """The gradients that an op of the backward pass reads.
+
+        What was seen to come from the target is one. Of values that no primitive was seen to make some are gradients and
+        some were left by the forward pass, so they count where there is nothing better.
+        """
+        read = [i for i in op.inputs if i is not None and ops.is_differentiable(str(i.aval.dtype))]
+        seen = [i for i in read if not i.is_unseen and self.depends(i)]
+        return seen or [i for i in read if i.is_unseen]
 
     def _op_depends(self, op: OpRecord) -> bool:
         todo = [op]
@@ -106,13 +126,13 @@ class Backward:
                 todo += missing
                 continue
             todo.pop()
-            seeded = any(i is not None and id(i) in self._seeds for i in current.inputs)
+            seeded = any(i is not None and (id(i) in self._seeds or i.is_unseen) for i in current.inputs)
             self._depends[id(current)] = seeded or any(m is self._first or self._depends[id(m)] for m in makers)
         return self._depends[id(op)]
 
 
 def turns(
-    drawing: Drawing, backward: Backward, gradient: ValueRecord, bad: Status, source: int, targets: set[int]
+    drawing: Drawing, backward: Backward, gradient: ValueRecord | None, bad: Status, source: int, targets: set[int]
 ) -> list[Turn]:
     """What the backward pass shows about the edges between `source` and the targets of a drawing."""
     near = drawing.reached([source])
@@ -120,33 +140,35 @@ def turns(
         return []
     found = []
     for turned in backward.turned(gradient, bad):
-        draft = _draft_at(drawing, frames_of_stack(turned.op.origin), near, is_custom=turned.is_dropped)
+        draft = _custom_at(drawing, turned.op, near) if turned.is_dropped else _draft_at(drawing, turned.op, near)
         if draft is None:
             continue
-        edge: ops.Edge = (Passage.CUT, Barrier.NOT_FINITE if bad is Status.NAN else Barrier.FLAT)
-        if ops.is_custom(draft.primitive):
-            edge = (Passage.CUT, Barrier.CUSTOM) if turned.is_dropped else edge
-        elif turned.is_dropped:
-            continue
-        at = turned.op.frames if turned.is_dropped and _is_elsewhere(turned.op.frames, draft.frames) else ()
+        frames = turned.op.frames if turned.is_dropped and turned.op else ()
+        barrier = Barrier.NOT_FINITE if bad is Status.NAN else Barrier.FLAT
+        edge = (Passage.CUT, Barrier.CUSTOM if turned.is_dropped else barrier)
+        at = frames if _is_elsewhere(frames, draft.frames) else ()
         found.append(Turn(draft.order, frozenset(v for v, _ in draft.inputs if v in near), edge, at))
     return found
 
 
-def _draft_at(drawing: Drawing, origin: Frames, near: set[int], *, is_custom: bool) -> Draft | None:
+def _draft_at(drawing: Drawing, op: OpRecord | None, near: set[int]) -> Draft | None:
     """The op of the forward pass to which an op of the backward pass belongs, the nearest to the target."""
-
-    def fits(draft: Draft) -> bool:
-        return any(v in near for v, _ in draft.inputs) and (not is_custom or ops.is_custom(draft.primitive))
-
-    candidates = [d for d in drawing.drafts if d.frames and origin and fits(d)]
-    exact = [d for d in candidates if d.frames[0] == origin[0]]
-    if exact:
+    origin = frames_of_stack(op.origin) if op else ()
+    candidates = [d for d in drawing.drafts if d.frames and any(v in near for v, _ in d.inputs)]
+    if exact := [d for d in candidates if origin and d.frames[0] == origin[0]]:
         return max(exact, key=lambda d: (d.time, d.order))
-    if is_custom and not origin:
-        return None
-    around = [d for d in candidates if origin[0] in d.frames]
+    # Of a function that the user compiled only the call is known.
+    around = [d for d in candidates if origin and origin[0] in d.frames]
     return around[0] if len({d.frames[0] for d in around}) == 1 else None
+
+
+def _custom_at(drawing: Drawing, op: OpRecord | None, near: set[int]) -> Draft | None:
+    """The function with a rule of its own that dropped a gradient: the one that `op` belongs to, or the only one."""
+    origin = frames_of_stack(op.origin) if op else ()
+    customs = [d for d in drawing.drafts if ops.is_custom(d.primitive) and any(v in near for v, _ in d.inputs)]
+    exact = [d for d in customs if origin and d.frames[:1] == origin[:1]]
+    found = exact or customs
+    return found[-1] if len({d.frames[:1] for d in found}) == 1 else None
 
 
 def _is_elsewhere(frames: Frames, forward: Frames) -> bool:
