@@ -135,8 +135,8 @@ def _reads_within(part: ast.AST, leaving: ast.AST | None) -> Iterator[tuple[str,
         leaving = part if leaving is None or _leaves(part) else leaving
         if isinstance(part.func, ast.Attribute):
             yield from _reads_within(part.func.value, leaving)
-        for child in [*part.args, *(k.value for k in part.keywords)]:
-            yield from _reads_within(child, leaving)
+        for argument in [*part.args, *(k.value for k in part.keywords)]:
+            yield from _reads_within(argument, leaving)
         return
     if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
         yield part.id, leaving or part

@@ -100,6 +100,8 @@ class Slice:
     @staticmethod
     def made_key(made: Any) -> Any:
         record = made.record
+        if record is rec.NUMBER:
+            return id(made)
         return id(record) if record[rec.OP] is rec.VARIABLE else (id(record), made.index)
 
     def described(self, origin: Any, number: int) -> Value:
@@ -170,7 +172,7 @@ class Slice:
             return [Fed(i, Passage.CUT, Barrier.WRITE) for i in inputs]
         if extra in (HOST, LIKELY):
             return [Fed(i, Passage.CUT, Barrier.HOST, extra == HOST) for i in inputs]
-        if extra is rec.SUMMED_UP or extra is rec.BODY or op in ("py_function", "ReadVariableOp"):
+        if extra is rec.SUMMED_UP or extra is rec.BODY or op in ("py_function", "ReadVariableOp", "gradient"):
             return [Fed(i) for i in inputs]
         if isinstance(extra, CustomGradient):
             return [_custom_fed(i, position, extra) for position, i in enumerate(inputs)]

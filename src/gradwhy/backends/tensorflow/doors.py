@@ -74,6 +74,7 @@ class Doors:
         self.inferred: dict[tuple[int, int], int] = {}
 
     def attach(self, hooks: Hooks, modules: dict[str, Any]) -> None:
+        self._hooks = hooks
         tensor = modules["ops"]._EagerTensorBase
         for name, said in _EXITS.items():
             if name in vars(tensor):
@@ -83,7 +84,6 @@ class Doors:
         hooks.patch(
             constant, "convert_to_eager_tensor", self._watched_conversion(constant.convert_to_eager_tensor, converted)
         )
-        self._hooks = hooks
         begin = hooks.guarded("tensorflow.custom.before", self._custom)
         record = modules["record"]
         hooks.patch(record, "record_operation", self._watched_operation(record.record_operation, begin))
@@ -154,17 +154,24 @@ class Doors:
 
     def _watched_conversion(self, original: Any, converted: Any) -> Any:
         floats = self.floats
+        number = self._hooks.guarded("tensorflow.number", self._number)
 
         def convert_to_eager_tensor(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
             # Most of what is converted is a number in the program's text. That it is none of the rest is all there is to know.
             kind = type(args[0]) if args else None
             if kind is int or kind is str or kind is bool or (kind is float and args[0] not in floats):
+                number(result)
                 return result
             converted(result, args[0] if args else kwargs["value"])
             return result
 
         return convert_to_eager_tensor
+
+    def _number(self, tensor: Any) -> None:
+        # TensorFlow keeps some numbers for itself and hands the same tensor out again.
+        if id(tensor) not in self.recorder.made:
+            self.recorder.number(tensor)
 
     def _converted(self, result: Any, given: Any) -> None:
         if given is not result and not self.recorder.state.is_ours and id(result) not in self.recorder.made:

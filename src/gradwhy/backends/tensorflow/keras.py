@@ -38,7 +38,14 @@ class Keras:
         self.is_attached = True
         hooks = self._hooks
         hooks.wrap(layer.Layer, "__call__", "keras.call", before=self._enters, after=self._leaves, raised=self._leaves)
-        hooks.wrap(optimizer.BaseOptimizer, "apply", "keras.apply", raised=self._not_applied)
+        hooks.wrap(
+            optimizer.BaseOptimizer,
+            "apply",
+            "keras.apply",
+            before=self._applies,
+            after=self._applied,
+            raised=self._not_applied,
+        )
         trainer = sys.modules.get(_TRAINER)
         if trainer is not None and hasattr(trainer, "TensorFlowTrainer"):
             for name in ("predict", "predict_on_batch"):
@@ -73,8 +80,19 @@ class Keras:
 
         return predicted
 
-    def _not_applied(self, token: Any, problem: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _applies(self, args: tuple[Any, ...], kwargs: Any) -> bool:
+        """An optimizer's work is nobody's path: nothing of it is recorded."""
+        state = self.recorder.state
+        was = state.is_muted
+        state.is_muted = True
+        return was
+
+    def _applied(self, was: bool, result: Any, args: tuple[Any, ...], kwargs: Any) -> None:
+        self.recorder.state.is_muted = bool(was)
+
+    def _not_applied(self, was: bool, problem: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """An optimizer refused a variable that it was not built for."""
+        self.recorder.state.is_muted = bool(was)
         optimizer = args[0]
         variables = args[2] if len(args) > 2 else kwargs.get("trainable_variables")
         known = getattr(optimizer, "_trainable_variables_indices", None)

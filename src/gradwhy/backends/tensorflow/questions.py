@@ -69,13 +69,15 @@ class Questions:
             state = self.recorder.state
             was = state.is_backward
             state.is_backward = True
+            # Where no tape is open, nobody can ask about the ops of this gradient one by one.
+            state.is_muted = state.is_muted or not state.scopes
             return was
 
         return begins
 
     def _answered(self, kind: str) -> Any:
         def answered(was: bool, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            self.recorder.state.is_backward = bool(was)
+            is_muted = self.ends(was)
             if was:
                 return
             target, sources = arguments(args, kwargs)
@@ -83,14 +85,26 @@ class Questions:
             wanted = flat_sources(sources)
             if len(answers) != len(wanted):
                 answers = [result] * len(wanted)
+            if is_muted:
+                keys = [key for t in (*flat_sources(target), *wanted) if (key := key_of(t)) is not None]
+                self.recorder.keep_gradients(answers, keys, sys._getframe(3))
             statuses = tuple(status_of(a) for a in answers)
             self.ask(kind, args[0], target, sources, wanted, statuses, None, sys._getframe(3))
 
         return answered
 
+    def ends(self, was: bool) -> bool:
+        """A gradient has been computed; whether its ops went unrecorded."""
+        state = self.recorder.state
+        is_muted = state.is_muted
+        state.is_backward = bool(was)
+        if not was:
+            state.is_muted = False
+        return is_muted
+
     def _raised(self, kind: str) -> Any:
         def raised(was: bool, problem: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            self.recorder.state.is_backward = bool(was)
+            self.ends(was)
             if was or not isinstance(problem, Exception) or len(args) + len(kwargs) < 3:
                 return
             target, sources = arguments(args, kwargs)
@@ -210,24 +224,18 @@ class Building:
         if self.tape is None or len(self.tape.watched_variables()) <= len(self.wanted):
             return
         q = self.questions
-        state = q.recorder.state
-        state.is_ours = True
         try:
-            question, graph = self._build(True)
-            if graph is not None and self.slice is not None and self.names is not None:
-                q.strangers.look(question, self.slice, self.tape, self.wanted, self.names)
+            with q.recorder.silence():
+                question, graph = self._build(True)
+                if graph is not None and self.slice is not None and self.names is not None:
+                    q.strangers.look(question, self.slice, self.tape, self.wanted, self.names)
         finally:
-            state.is_ours = False
             self.slice = self.names = None
 
     def build(self, with_graph: bool) -> tuple[Question, FlowGraph | None]:
         """The question with its names and, if asked for, the slice of the flow graph behind it."""
-        state = self.questions.recorder.state
-        state.is_ours = True
-        try:
+        with self.questions.recorder.silence():
             return self._build(with_graph)
-        finally:
-            state.is_ours = False
 
     def _build(self, with_graph: bool) -> tuple[Question, FlowGraph | None]:
         q = self.questions

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from types import CodeType, FrameType
 from typing import Any
@@ -27,6 +28,8 @@ TensorFlow's number for the dtype of the first output, 0 where it is not known.
 
 Record = list[Any]
 
+_RESOURCE = 20
+"""TensorFlow's number for the dtype of a variable's handle."""
 LEAF = "leaf"
 """The op of a record that stands for a value whose making was not seen."""
 VARIABLE = "variable"
@@ -61,6 +64,10 @@ DROPPED = "dropped"
 """The op of a record that stands for history given up."""
 
 
+NUMBER: Record = [LEAF, (), (), (), 0, None, True, 0]
+"""The one record of all numbers that stand in the program's text."""
+
+
 class Made(weakref.ref):  # type: ignore[type-arg]
     """A tensor seen, by weak reference, and the record of what made it: its output number `index`.
 
@@ -90,13 +97,15 @@ class MadeVariable(Made):
 class ThreadState:
     """What is open on one thread. `body`: what the body of the `py_function` that has just run was given, and made."""
 
-    __slots__ = ("bases", "body", "is_backward", "is_ours", "layers", "scopes")
+    __slots__ = ("bases", "body", "is_backward", "is_muted", "is_ours", "layers", "scopes")
 
     def __init__(self) -> None:
         self.scopes: tuple[int, ...] = ()
         self.bases: tuple[tuple[int, ...], ...] = ()
         self.layers: tuple[weakref.ref[Any], ...] = ()
         self.is_ours = False
+        self.is_muted = False
+        """Nothing is recorded: a gradient is computed that no other tape can ask about, or an optimizer works."""
         self.is_backward = False
         self.body: tuple[list[Record], tuple[Any, ...]] | None = None
 
@@ -145,22 +154,65 @@ class Recorder:
 
     def leaf(self, tensor: Any, frames: RawFrames = ()) -> Made:
         """`tensor` as a value whose making was not seen."""
-        return self.keep(
-            tensor, [LEAF, (), frames, self.state.scopes, next(self.clock), None, True, dtype_number(tensor)]
-        )
+        number = dtype_number(tensor)
+        record: Record = [LEAF, (), frames, self.state.scopes, next(self.clock), None, True, number]
+        if number != _RESOURCE:
+            return self.keep(tensor, record)
+        record[OP] = VARIABLE
+        made = MadeVariable(tensor, self._forget)
+        made.key, made.record, made.written = id(tensor), record, ()
+        self.made[made.key] = made
+        return made
+
+    def number(self, tensor: Any) -> None:
+        """`tensor` as a number that stands in the program's text, of which there is no more to know."""
+        made = Made(tensor, self._forget)
+        made.key = key = id(tensor)
+        made.record = NUMBER
+        self.made[key] = made
 
     def of(self, tensor: Any) -> Made:
         """What is known of `tensor`."""
-        return self.made.get(id(tensor)) or self.leaf(tensor)
+        made = self.made.get(id(tensor))
+        if made is None:
+            return self.leaf(tensor)
+        if made.record is NUMBER:
+            # Whoever asks for it by itself, as a source or a watched value, needs a record of its own.
+            made.record = [LEAF, (), (), (), next(self.clock), None, True, dtype_number(tensor)]
+        return made
+
+    @contextmanager
+    def silence(self) -> Iterator[None]:
+        """A stretch in which nothing that runs is the program's."""
+        state = self.state
+        was = state.is_ours, state.is_muted
+        state.is_ours = state.is_muted = True
+        try:
+            yield
+        finally:
+            state.is_ours, state.is_muted = was
+
+    def keep_gradients(self, gradients: Sequence[Any], given: Sequence[Any], frame: FrameType | None) -> None:
+        """Record gradients whose ops were not: one op each, made from the target and the sources."""
+        inputs = tuple(m for t in given if (m := self.made.get(id(t))) is not None)
+        frames, mine = walk(frame)
+        for gradient in gradients:
+            tensor = getattr(gradient, "values", gradient) if hasattr(gradient, "indices") else gradient
+            if tensor is not None and hasattr(tensor, "_numpy_internal") and id(tensor) not in self.made:
+                scopes, time = self.state.scopes, next(self.clock)
+                self.keep(tensor, ["gradient", inputs, frames, scopes, time, BACKWARD, mine, dtype_number(tensor)])
 
     def on_op(
         self, state: ThreadState, op_type: str | bytes, inputs: Sequence[Any], outputs: Any, op_name: Any, graph: Any
     ) -> None:
         """TensorFlow ran an op, or put one into a graph that it builds. This is the hot path."""
-        if state.is_ours:
-            return
         if graph is not None:
-            self.on_graph_op(op_name, graph, outputs)
+            if not state.is_ours:
+                self.on_graph_op(op_name, graph, outputs)
+            return
+        if state.is_muted:
+            if op_type in WRITES and not state.is_ours:
+                self.on_muted_write(inputs)
             return
         frame = sys._getframe(2)
         known, limit = self.made, self.limit
@@ -169,8 +221,8 @@ class Recorder:
             made = known.get(id(tensor))
             if made is None:
                 made = self.unseen(tensor, position, len(inputs), frame)
-            elif made.record[TIME] < limit and made.record[INPUTS] and made.record[EXTRA] is not SUMMED_UP:
-                sum_up(made.record)
+            elif made.record[TIME] < limit and made.record[INPUTS]:
+                self.on_old(made.record)
             found.append(made)
         if op_type in WRITES:
             self.on_write(op_type, found, frame)
@@ -205,13 +257,30 @@ class Recorder:
                 for index in range(1, len(outputs)):
                     self.keep(outputs[index], record, index)
 
+    def on_old(self, record: Record) -> None:
+        """A value was read that is older than the last questions: only what it began with is kept of its history."""
+        if record[OP] is VARIABLE:
+            record = record[INPUTS][0].record
+        if record[INPUTS] and record[OP] is not VARIABLE and record[EXTRA] is not SUMMED_UP:
+            sum_up(record)
+
+    def on_muted_write(self, inputs: Sequence[Any]) -> None:
+        """An optimizer wrote a variable: what the user had written there is gone."""
+        variable = self.made.get(id(inputs[0]))
+        if variable is not None and variable.written:
+            variable.written = ()
+
     def on_variable(self) -> None:
         """A variable is made: a moment at which Keras may have come in. The backend takes this over."""
 
     def unseen(self, tensor: Any, position: int, many: int, frame: FrameType) -> Made:
         """An input without a record: TensorFlow's fast path read a variable or converted a Python value itself."""
         given = argument(frame, position, many)
-        if given is None or given is tensor or isinstance(given, (int, float, str, bool)):
+        kind = type(given)
+        if kind is float or kind is int or kind is bool or kind is str:
+            # Nobody holds a tensor that TensorFlow made of a number for this one op.
+            return _NUMBER_MADE  # type: ignore[no-any-return]
+        if given is None or given is tensor:
             return self.leaf(tensor)
         handle = getattr(given, "handle", None) if hasattr(type(given), "handle") else None
         if handle is None and hasattr(type(given), "_value") and hasattr(given, "_value"):
@@ -301,6 +370,9 @@ def sum_up(record: Record) -> None:
         at = todo.pop()
         for made in at[INPUTS]:
             before = made.record
+            if before is NUMBER or (isinstance(made, Made) and before[OP] in (VARIABLE, LEAF) and made() is None):
+                # A dead beginning can be nobody's source.
+                continue
             if not before[INPUTS] or before[OP] is VARIABLE or before[OP] is LEAF:
                 first_ops.setdefault(id(made), (made, at))
             elif before[EXTRA] is SUMMED_UP:
@@ -342,6 +414,8 @@ class GraphRecord:
         self.base = base
         self.ops: dict[str, tuple[tuple[int, ...], int, tuple[Any, ...], bool]] = {}
 
+
+_NUMBER_MADE: Any = Written(NUMBER)
 
 BACKWARD = "backward"
 
@@ -415,13 +489,20 @@ def writing_frame(frame: FrameType | None) -> FrameType | None:
     return frame if frame is not None and is_user_code(frame.f_code) else None
 
 
+_arguments: dict[int, tuple[CodeType, tuple[str, ...]]] = {}
+
+
 def argument(frame: FrameType, position: int, many: int) -> Any:
     """What the calling `gen_*_ops` function was given for input number `position`, None where it cannot be told."""
     code = frame.f_code
-    if not code.co_filename.endswith("_ops.py") or "gen_" not in code.co_filename:
+    known = _arguments.get(id(code))
+    if known is None:
+        is_generated = code.co_filename.endswith("_ops.py") and "gen_" in code.co_filename
+        known = _arguments[id(code)] = (code, code.co_varnames[: code.co_argcount] if is_generated else ())
+    names = known[1]
+    if not names:
         return None
     given = frame.f_locals
-    names = code.co_varnames[: code.co_argcount]
     if position < len(names):
         value = given.get(names[position])
         if not isinstance(value, (list, tuple)):
