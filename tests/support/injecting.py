@@ -95,7 +95,8 @@ def _watch_failures() -> None:
         try:
             fail(self, what, problem)
         finally:
-            left = [labels.get(undo, str(undo)) for undo in own.get(id(self), []) if undo not in undone]
+            # An undo without a label only clears what is ours.
+            left = [labels[undo] for undo in own.get(id(self), []) if undo in labels and undo not in undone]
             failures.append({"hook": what, "are_on": self.are_on, "left": left})
             kept.write_text(json.dumps(failures), encoding="utf-8")
 
