@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,13 +18,13 @@ from gradwhy.render.json import read_report
 from gradwhy.running.program import Program
 
 SUPPORT = Path(__file__).parents[1] / "support"
-Observed = Callable[..., subprocess.CompletedProcess[str]]
+UNSET = ("LC_ALL", "LC_MESSAGES", "LANG", "NO_COLOR", "RANK", "SLURM_PROCID")
 
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.chdir(tmp_path)
-    for name in ("LC_ALL", "LC_MESSAGES", "LANG", "NO_COLOR", "RANK", "SLURM_PROCID"):
+    for name in UNSET:
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 
@@ -35,11 +35,16 @@ def parsed(*arguments: str) -> Run:
     return run
 
 
+def _environment() -> dict[str, str]:
+    """This process's own, in which the framework `toy` can be imported."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(SUPPORT), os.environ.get("PYTHONPATH")]))}
+
+
 def started(*arguments: str, **environment: str) -> subprocess.Popen[str]:
     """The command line with the framework `toy`, started in the working folder."""
     return subprocess.Popen(
         [sys.executable, str(SUPPORT / "toy_run.py"), *arguments],
-        env={**os.environ, "PYTHONPATH": str(SUPPORT), "PYTHONIOENCODING": "utf-8", **environment},
+        env={**_environment(), "PYTHONIOENCODING": "utf-8", **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -223,6 +228,16 @@ def test_a_closed_standard_error_harms_nothing() -> None:
     assert "error[outside-tape]" in Path("report.txt").read_text(encoding="utf-8")
 
 
+def test_a_program_without_a_standard_error_runs_and_leaves_its_report() -> None:
+    name = program("import sys\nprint(sys.stderr)\ntoy.gradient('none')")
+    command_line = shlex.join([sys.executable, str(SUPPORT / "toy_run.py"), "run", "--output", "r.txt", name])
+    done = subprocess.run(
+        ["sh", "-c", f"{command_line} 2>&-"], env=_environment(), stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "None\n")
+    assert "error[outside-tape]" in Path("r.txt").read_text(encoding="utf-8")
+
+
 def test_a_standard_error_that_knows_no_chinese_gets_escapes() -> None:
     err = observed("run", "--lang", "zh", program("toy.gradient('none')"), PYTHONIOENCODING="ascii").stderr
     assert "\\u9519\\u8bef[outside-tape]" in err
@@ -313,8 +328,22 @@ def test_a_report_that_cannot_be_written_at_all_is_refused_before_the_program_ru
 def test_a_forked_child_neither_prints_the_last_line_nor_writes_the_report() -> None:
     text = "import os, sys\ntoy.gradient('none')\nchild = os.fork()\nif child:\n    os.waitpid(child, 0)\nelse:\n    toy.gradient('nan')"
     done = observed("run", "--format", "json", "--output", "r.json", program(text))
-    assert done.stderr.count("gradwhy: 1 question") == 1
+    assert done.stderr.count("gradwhy: ") == 1
     assert len(read_report(Path("r.json")).questions) == 1
+
+
+def test_what_threads_and_exit_handlers_ask_is_in_the_report() -> None:
+    text = (
+        "import atexit, threading\n"
+        "gate = threading.Event()\n"
+        "def late():\n    gate.wait(20)\n    toy.gradient('zero')\n"
+        "threading.Thread(target=late).start()\n"
+        "atexit.register(lambda: toy.gradient('nan'))\n"
+        "gate.set()"
+    )
+    done = observed("run", program(text))
+    assert "warning[saturated]" in done.stderr and "error[numeric]" in done.stderr
+    assert done.stderr.endswith("gradwhy: 2 questions, 2 sources, 2 findings\n")
 
 
 # --- how it ends
@@ -339,8 +368,7 @@ def test_the_status_is_pythons_and_one_with_strict_and_an_error(text: str, stric
 
 def test_an_uncaught_exception_is_shown_as_python_shows_it_before_the_last_line() -> None:
     name = program("def step():\n    toy.gradient('none')\n    raise ValueError('boom')\nstep()")
-    environment = {**os.environ, "PYTHONPATH": str(SUPPORT)}
-    plain = subprocess.run([sys.executable, name], env=environment, capture_output=True, text=True, check=False)
+    plain = subprocess.run([sys.executable, name], env=_environment(), capture_output=True, text=True, check=False)
     done = observed("run", name)
     assert done.returncode == plain.returncode == 1
     # Python 3.11 names the script as it was given, and we by its path.

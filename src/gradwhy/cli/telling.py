@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from io import StringIO
 from pathlib import Path
 from typing import TextIO
 
@@ -19,17 +20,18 @@ from gradwhy.texts import localize, render_text
 class Teller:
     """Prints every finding once, as soon as a report holds it, and keeps the latest report in a file, if there is one.
 
-    `stream` is the standard error with which the run began: what the program puts in its place, or captures, stays its own.
+    `stream` is the standard error with which the run began, None where it had none. What the program puts in its place, or
+    captures, stays its own.
     """
 
-    def __init__(self, stream: TextIO, language: str, *, form: str = "text", output: Path | None = None) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO | None, language: str, *, form: str = "text", output: Path | None = None) -> None:
+        self._stream = stream if stream is not None else StringIO()
         self._language = language
         self._output = output
         self._json = ReportFile(output) if output is not None and form == "json" else None
         self._shown: set[int] = set()
         self._has_failed = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def changed(self, report: Report) -> None:
         """Print what is new in the report, and keep it."""
