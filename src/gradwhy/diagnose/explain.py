@@ -199,7 +199,8 @@ def severity(question: Question, losses: list[Lost], claim: Claim) -> Severity:
         return Severity.NOTE
     if Status.ZERO in symptoms:
         return Severity.WARNING
-    if all(a.status is Status.NONE for a in question.asked):
+    # What neither an optimizer nor the program's own filter passes over is read as a gradient.
+    if all(a.status is Status.NONE for a in question.asked) or not question.is_applied:
         return Severity.ERROR
     return Severity.WARNING
 

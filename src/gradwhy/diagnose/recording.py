@@ -133,11 +133,8 @@ class Recording:
         start = self.scope.start if self.scope else 0
         if op.is_boundary and op.time < start:
             return False
-        return not (edge.barrier is Barrier.WRITE and self._write_time(edge) < start)
-
-    def _write_time(self, edge: Input) -> int:
-        makers = self.makers.get(edge.value)
-        return max((m.time for m in makers), default=0) if makers else 0
+        # What was written before the recording began is what the value is now; only a write inside it loses a history.
+        return not (edge.barrier is Barrier.WRITE and op.time < start)
 
 
 def carries_nothing(edge: Input) -> bool:

@@ -30,6 +30,7 @@ class Barrier(StrEnum):
     HOST = "host"
     NEW_OBJECT = "new-object"
     WRITE = "write"
+    """An assignment keeps the value, not how it was computed. It stands on what the op that writes was given."""
     CUSTOM = "custom"
     NOT_REGISTERED = "not-registered"
     FLAT = "flat"

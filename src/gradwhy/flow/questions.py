@@ -106,6 +106,8 @@ class Question:
     order: int = 1
     """2 where the target is itself a gradient."""
     is_filtered: bool = False
+    is_applied: bool = False
+    """The answer goes to an optimizer's update, which passes over what is missing or complains by itself."""
     target_span: Span | None = None
     """Where the target was made."""
     earlier: Span | None = None

@@ -59,6 +59,8 @@ class GraphReader:
         self.recorder, self.functions, self.registry = recorder, functions, registry
         self.traced: dict[int, Body] = {}
         self.calls: dict[int, Body] = {}
+        self.passed_in: list[Any] = []
+        """Handles of variables that the program passes to the function that is being traced."""
 
     def symbol(self, tensor: Any) -> Symbol:
         """A symbolic tensor of a graph that is being traced."""
@@ -79,7 +81,8 @@ class GraphReader:
     def bind_variables(self, body: Body) -> None:
         """Variables that were passed as arguments: the graph holds them apart from the inputs that stand for them."""
         bound = {id(made()) for made in body.inputs.values() if isinstance(made, rec.Made)}
-        waiting = [v.handle for v in getattr(body.graph, "variables", ()) if id(v.handle) not in bound]
+        known = [*(v.handle for v in getattr(body.graph, "variables", ())), *self.passed_in]
+        waiting = [handle for handle in known if id(handle) not in bound]
         for placeholder in getattr(body.graph, "inputs", ()):
             if placeholder.dtype.name != "resource" or id(placeholder) in body.inputs:
                 continue

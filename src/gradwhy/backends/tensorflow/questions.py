@@ -30,9 +30,11 @@ from gradwhy.backends.tensorflow.sources import (
 from gradwhy.backends.tensorflow.standins import with_stand_ins
 from gradwhy.backends.tensorflow.unasked import Strangers, stuck_op
 from gradwhy.flow import Asked, Failure, FlowGraph, Question, SourceFact, Span, Status
+from gradwhy.host.reading import resolved
+from gradwhy.source.applied import is_applied
 from gradwhy.source.guards import drops_none
 from gradwhy.source.positions import is_user_code, live_user_frames, places_of
-from gradwhy.source.statements import call_argument
+from gradwhy.source.statements import call_argument, names_read
 
 _KINDS = {"gradient": "tape.gradient", "jacobian": "tape.jacobian", "batch_jacobian": "tape.batch_jacobian"}
 _NO_GRADIENT = re.compile(r"has no entry for: (\w+)|op type: (\w+)|No gradient defined for operation.*?'(\w+)'")
@@ -181,6 +183,9 @@ class Questions:
         if scope is None or tape is None:
             return
         wanted = list(tape.watched_variables())
+        span = places_of(frames[:1])[0].span if frames else None
+        passed = [resolved(name, frame) for name in (names_read(span) if span else ())]
+        wanted += [v for v in passed if hasattr(key_of(v), "_numpy_internal") and not any(v is w for w in wanted)]
         statuses = (Status.ERROR,) * len(wanted)
         failure = failure_of(problem) if isinstance(problem, Exception) else None
         target = stuck.outputs[0]
@@ -188,6 +193,7 @@ class Questions:
             self, "tape.gradient", target, wanted, statuses, failure, frame, frames, mine, scope, None, tape
         )
         building.only_reached = True
+        building.passed_in = [key for v in passed if (key := key_of(v)) is not None]
         key = ("stuck", stuck.name)
         self.witness.answered(Answer("tape.gradient", "tensorflow", key, statuses, building.build))
 
@@ -218,6 +224,7 @@ class Building:
 
         self.extra_facts: frozenset[SourceFact] = frozenset()
         self.only_reached = False
+        self.passed_in: list[Any] = []
 
     def look_for_strangers(self) -> None:
         """Note the variables that the targets use, that nobody asks about here, and that their model does not hold."""
@@ -245,6 +252,8 @@ class Building:
         slice_ = Slice(q.recorder, q.tapes, q.functions, q.registry, q.dtypes) if with_graph else None
         targets: tuple[int, ...] = ()
         graph = None
+        if slice_ is not None:
+            slice_.graphs.passed_in = self.passed_in
         numbers: list[int | None] = [None] * len(self.wanted)
         origins = [origin for t in flat_sources(self.target) if (origin := self.origin(slice_, t)) is not None]
         if slice_ is not None:
@@ -283,6 +292,7 @@ class Building:
             failure=self.failure,
             order=2 if any(self.is_gradient(o) for o in origins) else 1,
             is_filtered=bool(span and is_asked_by_user and drops_none(span, [p.span for p in places[1:]])),
+            is_applied=not is_asked_by_user or bool(span and is_applied(span)),
             target_span=self.target_span(origins),
             earlier=self.earlier_span(),
         )
