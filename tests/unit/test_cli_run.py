@@ -15,6 +15,7 @@ import pytest
 from gradwhy.cli.main import main
 from gradwhy.cli.run import Run, command
 from gradwhy.render.json import read_report
+from gradwhy.running.attach import Attachments
 from gradwhy.running.program import Program
 
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -325,9 +326,16 @@ def test_a_report_that_cannot_be_written_at_all_is_refused_before_the_program_ru
     assert done.stderr.startswith(f"gradwhy: cannot write {target}") and done.stderr.count("\n") == 1
 
 
-def test_a_forked_child_neither_prints_the_last_line_nor_writes_the_report() -> None:
-    text = "import os, sys\ntoy.gradient('none')\nchild = os.fork()\nif child:\n    os.waitpid(child, 0)\nelse:\n    toy.gradient('nan')"
-    done = observed("run", "--format", "json", "--output", "r.json", program(text))
+def test_a_forked_child_ends_as_without_gradwhy_and_leaves_the_last_line_and_the_report_to_its_parent() -> None:
+    text = (
+        "import os\n"
+        "toy.gradient('none')\n"
+        "child = os.fork()\n"
+        "if child:\n    print(os.waitpid(child, 0)[1])\n"
+        "else:\n    toy.gradient('nan')"
+    )
+    done = observed("run", "--strict", "--format", "json", "--output", "r.json", program(text))
+    assert (done.returncode, done.stdout) == (1, "0\n")
     assert done.stderr.count("gradwhy: ") == 1
     assert len(read_report(Path("r.json")).questions) == 1
 
@@ -404,6 +412,20 @@ def test_an_interrupted_program_dies_of_the_signal_and_leaves_its_report() -> No
     assert err.count("KeyboardInterrupt") == 1
     assert err.endswith("gradwhy: 1 question, 1 source, 1 finding\n")
     assert read_report(Path("r.json")).exit_status == 130
+
+
+def test_a_program_that_cannot_be_observed_is_not_started(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(self: Attachments) -> None:
+        raise RuntimeError("no hooks today")
+
+    monkeypatch.setattr(Attachments, "install", refused)
+    Path("plain.py").write_text("print('ran')", encoding="utf-8")
+    assert main(["run", "plain.py"]) == 3
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err == "gradwhy: the program cannot be started under observation: RuntimeError('no hooks today')\n"
 
 
 def test_the_program_sees_its_own_arguments_name_and_folder() -> None:

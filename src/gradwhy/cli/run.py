@@ -115,14 +115,16 @@ class Run:
 
 
 def _finish(outcome: Outcome, attachments: Attachments, session: Session, teller: Teller) -> bool:
-    """Ask and tell what only the program's end shows; whether a finding is an error."""
+    """Ask and tell what only the program's end shows; whether a finding of this process is an error."""
     if outcome.has_started:
         wind_down()
     attachments.settle(outcome.problem)
     attachments.remove()
     report = session.ended(outcome.status, outcome.problem)
-    # A process that the program forked ends here as well, and says nothing.
-    if session.is_own_process and outcome.has_started:
+    if not session.is_own_process:
+        # The program forked, and the child ends here, too: the last line and the status are the parent's.
+        return False
+    if outcome.has_started:
         teller.ended(report)
     return any(finding.severity is Severity.ERROR for finding in report.findings)
 
