@@ -44,12 +44,12 @@ class Telling:
         self._gradients = gradients
         self._frame = frame
         self._failure = failure
-        self._stretch = asking.stretch or Stretch(0, asking.kind, 0, asking.frames)
+        self._stretch = asking.stretch or Stretch(0, asking.manner.kind, 0, asking.frames)
         self._statuses: tuple[Status, ...] = ()
 
     def statuses(self, gradients: Sequence[Any]) -> tuple[Status, ...]:
         """What came back for each source, in the order of the leaves."""
-        count = len(self._asking.arrays)
+        count = len(self._asking.values())
         if self._failure is not None:
             self._statuses = tuple(Status.ERROR if self._is_concerned(i) else Status.OK for i in range(count))
         elif not count or len(gradients) % count:
@@ -63,12 +63,11 @@ class Telling:
         """The question in the user's words, with the graph that explains it if that is wanted."""
         asking = self._asking
         index = describe.index_of(positions.live_user_frames(self._frame))
-        parameters = describe.parameters(asking.fun, len(asking.args))
-        paths = [p for n in asking.argnums for p in describe.leaf_paths(asking.args[n], parameters[n])]
-        sources = [describe.source(a, p, index) for a, p in zip(asking.arrays, paths, strict=True)]
+        paths = asking.paths or describe.leaf_paths(asking.fun, asking.args, asking.argnums)
+        sources = [describe.source(a, p, index) for a, p in zip(asking.values(), paths, strict=True)]
         made_at = [p for r in asking.targets if r.maker for p in positions.places_of(r.maker.frames[:1])]
         question = Question(
-            kind=asking.kind,
+            kind=asking.manner.kind,
             framework="jax",
             places=positions.places_of(asking.frames),
             time=self._stretch.end or self._stretch.start,
@@ -87,8 +86,10 @@ class Telling:
         stand_ins = StandIns(drawing, self._asking, set(targets), index)
         # What a source is made of may have to be drawn before the graph is.
         asked = tuple(self._asked(i, source, stand_ins) for i, source in enumerate(sources))
-        if not targets:
-            # The exception came before there was one.
+        left = self._asking.host_exit
+        is_inside = left is not None and left.value is not None and self._asking.tag not in left.value.tags
+        if not targets or is_inside:
+            # The exception came before there was a target, or in a body that was being compiled by itself.
             drawing.is_complete = False
         watched = [drawing.number(t) for t in self._asking.tracers if t is not None]
         graph = drawing.graph(watched, self._turns())
@@ -102,7 +103,7 @@ class Telling:
         if Status.OK in found:
             return Status.OK
         # The program may have pulled back a zero: only a path that is cut makes that a missing gradient.
-        if Status.ZERO in found and self._asking.kind != "jax.vjp":
+        if Status.ZERO in found and not self._asking.manner.is_pulled:
             return Status.ZERO
         return Status.OK if self._flows(source) else Status.ZERO
 
@@ -121,7 +122,7 @@ class Telling:
         """Whether the exception that came instead of an answer has to do with a source."""
         assert self._failure is not None
         if self._failure.kind == "integer-dtype":
-            return not ops.is_differentiable(describe.dtype(self._asking.arrays[source]))
+            return not ops.is_differentiable(describe.dtype(self._asking.values()[source]))
         left = self._asking.host_exit
         tracer = self._asking.tracers[source] if self._asking.tracers else None
         if left is None or left.value is None or tracer is None or self._asking.tag not in left.value.tags:
@@ -137,7 +138,7 @@ class Telling:
     def _drawing(self) -> Drawing:
         asking = self._asking
         drawing = Drawing(
-            asking.recorder, self._stretch, asking.tag, asking.leaves, is_forward=asking.kind == "jax.jacfwd"
+            asking.recorder, self._stretch, asking.tag, asking.leaves, is_forward=asking.manner.is_forward
         )
         for target in asking.targets:
             drawing.number(target)
@@ -186,7 +187,7 @@ class Telling:
             last_use=last_use[0].span if last_use else None,
             stand_in=stand_in.name if stand_in else None,
             stand_in_span=stand_in.span if stand_in else None,
-            stand_in_kind="closed-over" if stand_in else None,
+            stand_in_kind=stand_in.kind if stand_in else None,
         )
 
     def _value(self, i: int) -> int | None:
@@ -203,5 +204,5 @@ class Telling:
         return max(readers, key=lambda d: (d.time, d.order)).frames if readers else frames_of_stack(tracer.read_at)
 
     def _facts(self, i: int) -> frozenset[SourceFact]:
-        is_integer = not ops.is_differentiable(describe.dtype(self._asking.arrays[i]))
+        is_integer = not ops.is_differentiable(describe.dtype(self._asking.values()[i]))
         return frozenset({SourceFact.INTEGER}) if is_integer else frozenset()

@@ -21,11 +21,15 @@ _COPIED: ops.Edge = (Passage.CUT, Barrier.NEW_OBJECT)
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """What was used: the user's name for it, where it was put in the argument's stead, and where its path begins."""
+    """What was used: the user's name for it, where it was put in the argument's stead, and where its path begins.
+
+    `kind` says how it is known: `same-object`, `same-name`, `same-values`, or `made-before` of the argument.
+    """
 
     name: str
     span: Span | None
     value: int
+    kind: str
 
 
 class StandIns:
@@ -45,9 +49,9 @@ class StandIns:
             return None
         array = drawing.number(self._asking.leaves[i])
         if self._targets & drawing.reached([array], flowing=False):
-            return self._read(source.name, array)
+            return self._read(source.name, array, "same-object")
         for constant, frames in drawing.constants.values():
-            value = concrete(constant.ref()) if constant.ref is not None else None
+            value = concrete(constant.value)
             if value is not None and frames and ops.is_differentiable(describe.dtype(value)):
                 found = self._inferred(drawing.number(constant), value, frames, i, source)
                 if found is not None:
@@ -58,27 +62,27 @@ class StandIns:
         """A value that entered the function as a constant, if its name, its history or its numbers are the source's."""
         name, aliases = self._index.of(value)
         known, wanted = (name, *aliases), {source.name, *source.aliases}
-        argument = self._asking.arrays[i]
+        argument = self._asking.values()[i]
         if isinstance(argument, jax.core.Tracer) and _are_alike(value, argument) and _are_twins(known, wanted):
             # While a function is compiled, its arguments are not the caller's arrays: only the name tells.
-            return self._read(name, number)
+            return self._read(name, number, "same-name")
         array = self._drawing.number(self._asking.leaves[i])
         for expression in filter(None, known):
             for reader in (read_at[0], *self._asking.frames[:1]):
                 made = describe.definition(expression, reader)
                 if made is not None and describe.is_made_of(made, wanted, reader):
                     self._drawing.infer(made.what, (array, ops.FLOWS), number, made.place)
-                    return StandIn(name, made.statement, array)
+                    return StandIn(name, made.statement, array, "made-before")
         if _are_equal(value, argument):
             place = self._drawing.places(read_at)[0]
             self._drawing.infer("copy", (array, _COPIED), number, place)
-            return StandIn(name or source.name, place.span, array)
+            return StandIn(name or source.name, place.span, array, "same-values")
         return None
 
-    def _read(self, name: str, value: int) -> StandIn:
+    def _read(self, name: str, value: int, kind: str) -> StandIn:
         reader = next(d for d in self._drawing.drafts if any(v == value for v, _ in d.inputs))
         places = self._drawing.places(reader.frames)
-        return StandIn(name, places[0].span if places else None, value)
+        return StandIn(name, places[0].span if places else None, value, kind)
 
 
 def _are_alike(value: Any, argument: Any) -> bool:

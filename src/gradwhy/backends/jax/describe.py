@@ -33,13 +33,16 @@ def index_of(frames: Sequence[FrameType]) -> names.Names:
     return names.Names(frames, is_leaf=lambda value: isinstance(value, jax.Array))
 
 
-def leaf_paths(argument: Any, parameter: str) -> list[str]:
-    """The leaves of an argument as the function's author would write them: `params['dense']['kernel']`."""
-    leaves, _ = jax.tree_util.tree_flatten_with_path(argument)
-    return [parameter + jax.tree_util.keystr(path) for path, _ in leaves]
+def leaf_paths(function: Callable[..., Any], args: tuple[Any, ...], argnums: Sequence[int]) -> list[str]:
+    """The leaves of some arguments as the function's author would write them: `params['dense']['kernel']`."""
+    parameters, paths = _parameters(function, len(args)), []
+    for n in argnums:
+        leaves, _ = jax.tree_util.tree_flatten_with_path(args[n])
+        paths += [parameters[n] + jax.tree_util.keystr(path) for path, _ in leaves]
+    return paths
 
 
-def parameters(function: Callable[..., Any], count: int) -> list[str]:
+def _parameters(function: Callable[..., Any], count: int) -> list[str]:
     """The names of a function's positional parameters, `arg0` and so on where they cannot be told."""
     try:
         known = [
@@ -56,7 +59,7 @@ def source(array: Any, path: str, index: names.Names) -> Source:
     """A leaf as it is shown: the user's name for it, where the asking code has one, else its path in the argument."""
     name, aliases = index.of(array) if hasattr(array, "shape") else ("", ())
     others = tuple(dict.fromkeys(a for a in (path, *aliases) if a != name))
-    kind = "Array" if isinstance(array, jax.Array) else type(array).__name__
+    kind = "Array" if isinstance(array, jax.Array | jax.core.AbstractValue) else type(array).__name__
     return Source(name or path, others if name else aliases, kind, tuple(getattr(array, "shape", ())))
 
 

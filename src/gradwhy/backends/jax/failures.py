@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from gradwhy.backends.jax.asking import Asking
-from gradwhy.backends.jax.record import Frames, Recorder, ValueRecord, frames_of_traceback
+from gradwhy.backends.jax.record import Frames, Recorder, ValueRecord, frames_of_traceback, innermost
 from gradwhy.flow import Failure
 from gradwhy.source import positions
 
@@ -35,9 +35,13 @@ _TO_HOST = (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationType
 
 @dataclass(frozen=True, slots=True)
 class HostExit:
-    """A traced value that NumPy or Python asked for, and where; `value` is None where it was never recorded."""
+    """A traced value that NumPy or Python asked for, and where.
+
+    `value` is None where it was never recorded, `trace` what JAX was doing with it.
+    """
 
     value: ValueRecord | None
+    trace: object
     frames: Frames
     what: str
 
@@ -54,8 +58,14 @@ def host_exit(problem: BaseException, recorder: Recorder) -> HostExit | None:
             # The first frame of JAX's own below the user's last is the method that the host called.
             found, what = _tracer_in(raised.tb_frame.f_locals), raised.tb_frame.f_code.co_name
         raised = raised.tb_next
-    value = recorder.of(found) if found is not None else None
-    return HostExit(value, frames_of_traceback(problem.__traceback__), _shown(what))
+    if found is None:
+        return None
+    return HostExit(
+        recorder.of(found),
+        getattr(innermost(found), "_trace", None),
+        frames_of_traceback(problem.__traceback__),
+        _shown(what),
+    )
 
 
 def recognised(problem: BaseException, asking: Asking) -> Failure | None:
@@ -77,9 +87,9 @@ def _is_about(left: HostExit, asking: Asking) -> bool:
 
     The body of a compiled function is traced on values of its own, which carry no mark of the differentiation.
     """
-    if left.value is None or asking.tag in left.value.tags:
-        return True
-    return left.value.maker is not None and asking.stretch in left.value.maker.open
+    is_marked = left.value is not None and asking.tag in left.value.tags
+    # What the differentiated function was given by the compiled one around it is no part of its argument.
+    return is_marked or not any(left.trace is getattr(innermost(a), "_trace", None) for a in asking.arrays)
 
 
 def _tracer_in(values: dict[str, Any]) -> Any:

@@ -14,9 +14,9 @@ from typing import Any
 import jax
 
 from gradwhy.backends.contract import Answer, Witness
-from gradwhy.backends.jax import failures
+from gradwhy.backends.jax import describe, failures
 from gradwhy.backends.jax.answers import Telling
-from gradwhy.backends.jax.asking import Asking
+from gradwhy.backends.jax.asking import Asking, Manner
 from gradwhy.backends.jax.record import MOST_FRAMES, Pass, Recorder, Stretch, ValueRecord, hide
 from gradwhy.backends.jax.turns import concrete
 from gradwhy.backends.patches import Hooks, standing
@@ -50,46 +50,44 @@ class Questions:
     def _differentiating(self, original: Callable[..., Any], kind: str) -> Callable[..., Any]:
         @functools.wraps(original)
         def differentiate(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-            plain = original(fun, *args, **kwargs)
+            try:
+                plain = original(fun, *args, **kwargs)
+            except BaseException as problem:
+                hide(problem)
+                raise
             if not self._hooks.are_on:
                 return plain
             argnums = kwargs.get("argnums", args[0] if args else 0)
             has_aux = bool(kwargs.get("has_aux", args[1] if len(args) > 1 else False))
             watched = original(self._watching(fun), *args, **kwargs)
-            return self._asking(plain, watched, fun, kind, argnums, has_aux)
+            return self._asking(plain, watched, fun=fun, manner=Manner(kind, argnums, has_aux))
 
         return differentiate
 
     def _asking(
-        self,
-        plain: Callable[..., Any],
-        watched: Callable[..., Any],
-        fun: Callable[..., Any],
-        kind: str,
-        argnums: Any,
-        has_aux: bool,
+        self, plain: Callable[..., Any], watched: Callable[..., Any], *, fun: Callable[..., Any], manner: Manner
     ) -> Callable[..., Any]:
         """What differentiates `fun`, as `plain` does, and is known by the same name."""
-        begin = self._hooks.guarded(f"{kind}.begin", self._begin)
-        answered = self._hooks.guarded(f"{kind}.answered", self._answered)
-        raised = self._hooks.guarded(f"{kind}.raised", self._raised)
+        begin = self._hooks.guarded(f"{manner.kind}.begin", self._begin)
+        answered = self._hooks.guarded(f"{manner.kind}.answered", self._answered)
+        raised = self._hooks.guarded(f"{manner.kind}.raised", self._raised)
         here = self._recorder.here
 
         def ask(*args: Any, **kwargs: Any) -> Any:
-            asking = begin(kind, fun, args, argnums, has_aux)
-            if asking is None:
-                return plain(*args, **kwargs)
+            asking = begin(manner, fun, args)
             before = here.passing, here.pending
             here.pending = asking
             try:
-                result = watched(*args, **kwargs)
+                result = plain(*args, **kwargs) if asking is None else watched(*args, **kwargs)
             except BaseException as problem:
                 here.passing, here.pending = before
-                raised(asking, problem)
+                if asking is not None:
+                    raised(asking, problem)
                 hide(problem)
                 raise
             here.passing, here.pending = before
-            answered(asking, result)
+            if asking is not None:
+                answered(asking, result)
             return result
 
         vars(ask).update(vars(plain))
@@ -105,21 +103,21 @@ class Questions:
 
         @functools.wraps(original)
         def vjp(fun: Callable[..., Any], *primals: Any, **kwargs: Any) -> Any:
-            has_aux = bool(kwargs.get("has_aux", False))
-            asking = begin("jax.vjp", fun, primals, range(len(primals)), has_aux) if callable(fun) else None
-            if asking is None:
-                return original(fun, *primals, **kwargs)
+            manner = Manner("jax.vjp", range(len(primals)), bool(kwargs.get("has_aux", False)))
+            asking = begin(manner, fun, primals) if callable(fun) else None
             before = here.passing, here.pending
             here.pending = asking
             try:
-                result = original(self._watching(fun), *primals, **kwargs)
+                result = original(fun if asking is None else self._watching(fun), *primals, **kwargs)
             except BaseException as problem:
                 here.passing, here.pending = before
-                raised(asking, problem)
+                if asking is not None:
+                    raised(asking, problem)
                 hide(problem)
                 raise
             here.passing, here.pending = before
-            pulled(asking, result)
+            if asking is not None:
+                pulled(asking, result)
             return result
 
         return vjp
@@ -157,26 +155,23 @@ class Questions:
             return watched
         return watched
 
-    def _begin(
-        self, kind: str, fun: Callable[..., Any], args: tuple[Any, ...], argnums: Any, has_aux: bool
-    ) -> Asking | None:
-        frames = positions.user_frames(sys._getframe(3), MOST_FRAMES)
-        is_many = not isinstance(argnums, int) and hasattr(argnums, "__iter__")
-        numbers = tuple(as_integer(n) for n in (argnums if is_many else (argnums,)))
+    def _begin(self, manner: Manner, fun: Callable[..., Any], args: tuple[Any, ...]) -> Asking | None:
+        is_one = isinstance(manner.argnums, int) or not hasattr(manner.argnums, "__iter__")
+        numbers = tuple(as_integer(n) for n in ((manner.argnums,) if is_one else manner.argnums))
         if any(not -len(args) <= n < len(args) for n in numbers):
             return None
-        places = tuple(n % len(args) for n in numbers)
-        key = (kind, frames)
-        asking = Asking(kind, fun, args, places, frames, has_aux, key, self._recorder)
-        asking.passing.is_held = self._is_armed.get(key, True)
-        asking.arrays = [leaf for n in places for leaf in jax.tree_util.tree_leaves(args[n])]
+        argnums = tuple(n % len(args) for n in numbers)
+        frames = positions.user_frames(sys._getframe(3), MOST_FRAMES)
+        asking = Asking(manner, fun, args=args, argnums=argnums, frames=frames, recorder=self._recorder)
+        asking.passing.is_held = self._is_armed.get(asking.key, True)
+        asking.arrays = [leaf for n in argnums for leaf in jax.tree_util.tree_leaves(args[n])]
         return asking
 
     def _enter(self, asking: Asking, args: tuple[Any, ...]) -> None:
         recorder, here = self._recorder, self._recorder.here
         asking.leaves = [recorder.of(a) or recorder.begin(a) for a in asking.arrays]
         recorder.now()
-        asking.stretch = Stretch(next(self._numbers), asking.kind, recorder.now(), asking.frames)
+        asking.stretch = Stretch(next(self._numbers), asking.manner.kind, recorder.now(), asking.frames)
         here.open = (*here.open, asking.stretch)
         given = [leaf for n in asking.argnums for leaf in jax.tree_util.tree_leaves(args[n])]
         asking.tracers = [recorder.begin(t) if isinstance(t, jax.core.Tracer) else None for t in given]
@@ -187,13 +182,13 @@ class Questions:
         if asking.stretch is None:
             return
         asking.stretch.end = recorder.now()
-        value = result[0] if asking.has_aux and isinstance(result, (tuple, list)) and result else result
+        value = result[0] if asking.manner.has_aux and isinstance(result, (tuple, list)) and result else result
         values = jax.tree_util.tree_leaves(value)
         records = [recorder.of(v) for v in values]
         asking.targets = [r for r in records if r is not None]
         asking.is_traced = any(concrete(v) is None for v in values)
         asking.has_left = True
-        if asking.kind != "jax.jacfwd":
+        if not asking.manner.is_forward:
             passing = here.passing = asking.passing
             # Once a place has had a good answer, the way back is watched again only after a bad one.
             passing.is_idle = not passing.is_held and not here.open and not asking.is_traced
@@ -218,7 +213,7 @@ class Questions:
         statuses = telling.statuses(gradients)
         self._is_armed[asking.key] = any(s is not Status.OK for s in statuses)
         if statuses:
-            self._witness.answered(Answer(asking.kind, "jax", asking.key, statuses, telling.build))
+            self._witness.answered(Answer(asking.manner.kind, "jax", asking.key, statuses, telling.build))
 
     def _record_of(self, asking: Asking, gradient: Any) -> ValueRecord | None:
         """The record of a gradient; None where JAX put a zero there while it compiled."""
@@ -233,7 +228,7 @@ class Questions:
         if failure is None:
             return
         telling = Telling(asking, [], self._asking_frame(), failure)
-        self._witness.answered(Answer(asking.kind, "jax", asking.key, telling.statuses(()), telling.build))
+        self._witness.answered(Answer(asking.manner.kind, "jax", asking.key, telling.statuses(()), telling.build))
         self._witness.escaped(problem)
 
     def _remember_pullback(self, asking: Asking, result: Any) -> None:
@@ -241,33 +236,43 @@ class Questions:
         pullback = result[1]
         if not asking.has_left:
             return
+        asking.let_go(describe.leaf_paths(asking.fun, asking.args, asking.argnums))
         self._pullbacks[pullback] = asking
         kind = type(pullback)
         if kind not in self._pullback_types:
             self._pullback_types.add(kind)
-            self._hooks.wrap(kind, "__call__", "jax.vjp.call", before=self._before_pullback, after=self._after_pullback)
+            self._hooks.wrap(
+                kind,
+                "__call__",
+                "jax.vjp.call",
+                before=self._before_pullback,
+                after=self._after_pullback,
+                raised=self._broken_pullback,
+            )
 
-    def _before_pullback(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Asking | None:
-        asking = self._pullbacks.get(args[0]) if args else None
+    def _before_pullback(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Asking | None, Pass | None]:
+        asking, here = self._pullbacks.get(args[0]) if args else None, self._recorder.here
+        before = here.passing
         if asking is not None:
-            here = self._recorder.here
-            asking.seeds = [
-                self._recorder.of(leaf) or self._recorder.begin(leaf) for leaf in jax.tree_util.tree_leaves(args[1:])
-            ]
+            given = jax.tree_util.tree_leaves(args[1:])
+            asking.seeds = [self._recorder.of(leaf) or self._recorder.begin(leaf) for leaf in given]
             asking.frames = positions.user_frames(sys._getframe(3), MOST_FRAMES)
-            asking.key = (asking.kind, asking.frames)
             here.passing = asking.passing = Pass()
-        return asking
+        return asking, before
 
-    def _after_pullback(self, asking: Asking | None, result: Any, args: Any, kwargs: Any) -> None:
+    def _after_pullback(self, token: tuple[Asking | None, Pass | None], result: Any, args: Any, kwargs: Any) -> None:
+        asking, self._recorder.here.passing = token
         if asking is not None:
-            self._recorder.here.passing = None
             self._answered(asking, result)
+
+    def _broken_pullback(self, token: tuple[Asking | None, Pass | None], problem: Any, args: Any, kwargs: Any) -> None:
+        _, self._recorder.here.passing = token
 
     def _forget(self, asking: Asking, gradients: Sequence[Any]) -> None:
         """Let go of what lies behind arguments and gradients, unless another question may still ask for it."""
         asking.passing.ops.clear()
-        if self._recorder.here.open or asking.kind == "jax.vjp":
+        asking.seeds = []
+        if self._recorder.here.open or asking.manner.is_pulled:
             return
         for value in (*asking.arrays, *gradients):
             record = self._recorder.of(value)
@@ -283,8 +288,8 @@ class Questions:
 
 
 def _gradients_in(asking: Asking, result: Any) -> Any:
-    if asking.kind == "jax.value_and_grad":
+    if asking.manner.kind == "jax.value_and_grad":
         return result[1]
-    if asking.kind == "jax.vjp" or not asking.has_aux:
+    if asking.manner.is_pulled or not asking.manner.has_aux:
         return result
     return result[0]

@@ -28,6 +28,9 @@ LONGEST_HISTORY = 20_000
 _INNER = {"LinearizeTracer": ("primal", True), "JVPTracer": ("primal", True), "BatchTracer": ("val", False)}
 
 
+_STOP = Primitive("stop_gradient")
+
+
 class Stretch:
     """The time during which one differentiated function ran; `end` is None while it does."""
 
@@ -61,6 +64,11 @@ class ValueRecord:
         self.is_unseen = False
         self.read_at: Any = None
         self.ref: Reference | None = None
+
+    @property
+    def value(self) -> Any:
+        """The value itself; None once it is gone."""
+        return self.ref() if self.ref is not None else None
 
 
 class OpRecord:
@@ -166,6 +174,7 @@ class Recorder:
         # JAX writes the user's innermost frame into what it compiles; `bind` must not become that frame.
         source_info_util.register_exclusion(os.path.join(os.path.dirname(gradwhy.__file__), ""))
         hooks.patch(Primitive, "bind", self._observing(Primitive.bind, hooks.guarded("jax.Primitive.bind", self._note)))
+        hooks.wrap(jax.lax, "stop_gradient", "jax.lax.stop_gradient", after=self._note_stop)
         hooks.add(standing("jax's records", self._alive.clear))
 
     def now(self) -> int:
@@ -191,7 +200,7 @@ class Recorder:
         passing = self.here.passing
         if passing is not None and isinstance(value, jax.Array):
             record.is_unseen = True
-            record.held = value if passing.is_held else None
+            record.held = _array_behind(value) if passing.is_held else None
         return self._register(value, record)
 
     def _kind(self, value: Any) -> tuple[str, bool] | None:
@@ -250,10 +259,22 @@ class Recorder:
             self._register(value, record, is_handed_on=any(value is a for a in args))
             record.is_dropped = is_too_long
             if passing is not None and passing.is_held:
-                record.held = value
+                record.held = _array_behind(value)
             outputs.append(record.aval)
             tags.append(record.tags)
         op.outputs, op.tags = tuple(outputs), tuple(tags)
+
+    def _note_stop(self, token: None, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Record what differentiating forward hides: there, JAX unwraps the value instead of binding a primitive."""
+        leaves = jax.tree_util.tree_leaves((args, kwargs))
+        for given, stopped in zip(leaves, jax.tree_util.tree_leaves(result), strict=True):
+            if type(given).__name__ == "JVPTracer" and self.of(given) is not None:
+                stack = self._stack()
+                read = self._input(given, stack)
+                op = OpRecord(_STOP, {}, (read,), stack, next(self._clock), self.here.open)
+                record = ValueRecord(aval_of(stopped), op, 0)
+                self._register(stopped, record)
+                op.outputs, op.tags = (record.aval,), (record.tags,)
 
     def _input(self, value: Any, stack: Any) -> ValueRecord | None:
         """The record of what an op reads; None for a Python number."""
@@ -305,6 +326,19 @@ class Recorder:
         if self._alive.get(reference.key) is reference:
             del self._alive[reference.key]
         reference.record.ref = None
+
+
+def innermost(value: Any) -> Any:
+    """The tracer that wraps no other one, or the array behind all of them."""
+    while isinstance(value, jax.core.Tracer) and (kind := _INNER.get(type(value).__name__)):
+        value = getattr(value, kind[0])
+    return value
+
+
+def _array_behind(value: Any) -> Any:
+    """The array behind a value; None while there is none, for to keep a tracer is to leak it."""
+    value = innermost(value)
+    return None if isinstance(value, jax.core.Tracer) else value
 
 
 def hide(problem: BaseException, *, frames: int = 1) -> None:

@@ -12,19 +12,15 @@ import numpy as np
 
 from gradwhy.backends.jax import ops
 from gradwhy.backends.jax.drawing import Draft, Drawing, Turn
-from gradwhy.backends.jax.record import Frames, OpRecord, ValueRecord, frames_of_stack
+from gradwhy.backends.jax.record import Frames, OpRecord, ValueRecord, frames_of_stack, innermost
 from gradwhy.flow import Barrier, Passage, Status
-
-_WRAPPED = {"LinearizeTracer": "primal", "JVPTracer": "primal", "BatchTracer": "val"}
 
 
 def concrete(value: Any) -> Any:
     """The array behind a value; None where there is none yet, or it cannot be read here."""
-    while isinstance(value, jax.core.Tracer):
-        wrapped = _WRAPPED.get(type(value).__name__)
-        if wrapped is None:
-            return None
-        value = getattr(value, wrapped)
+    value = innermost(value)
+    if isinstance(value, jax.core.Tracer):
+        return None
     if isinstance(value, jax.Array) and (value.is_deleted() or not value.is_fully_addressable):
         return None
     return value
