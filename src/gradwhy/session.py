@@ -20,10 +20,12 @@ from gradwhy.flow import (
     Severity,
     Source,
     Status,
+    Text,
 )
 from gradwhy.running.quoting import is_silenced, quoted
 from gradwhy.version import __version__
 
+OWN_QUESTION = "gradwhy.why"
 MOST_EXPLAINED = 16
 """How many different answers to one question are explained; a program asks with other sources each time."""
 MOST_PATTERNS = 64
@@ -63,7 +65,7 @@ class Session:
     """The witness of one program. It may be asked from any thread, and by hooks that run inside its own work.
 
     `on_finding` gets every finding as soon as it is made, `on_change` the whole report after it, `on_warning` a line about
-    what of ours failed. `select` and `ignore` are causes.
+    what of ours failed, `on_notice` a text about what is not observed. `select` and `ignore` are causes.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Session:
         on_finding: Callable[[Finding], None] | None = None,
         on_change: Callable[[Report], None] | None = None,
         on_warning: Callable[[str], None] | None = None,
+        on_notice: Callable[[Text], None] | None = None,
         select: Iterable[str] = (),
         ignore: Iterable[str] = (),
         language: str = "en",
@@ -83,6 +86,7 @@ class Session:
         self._on_finding = on_finding
         self._on_change = on_change
         self._on_warning = on_warning
+        self._on_notice = on_notice
         self._select = frozenset(select)
         self._ignore = frozenset(ignore)
         self._language = language
@@ -94,6 +98,7 @@ class Session:
         self._told: list[_Told] = []
         self._warnings: dict[str, None] = {}
         self._frameworks: dict[str, str] = {}
+        self._declined: set[str] = set()
         self._escaped: list[tuple[type, str]] = []
         self._exit_status: int | None = None
         self._changes = 0
@@ -113,10 +118,13 @@ class Session:
         try:
             with self._lock:
                 findings = self._hear(answer)
+                flows = self._flows(answer, findings)
             for finding in findings:
                 self._guarded(self._on_finding, finding)
             if findings:
                 self._changed()
+            for why in flows:
+                self._guarded(self._on_notice, why)
         finally:
             self._busy.is_on = False
 
@@ -135,6 +143,15 @@ class Session:
             self._warnings[text] = None
         self._guarded(self._on_warning, text)
         self._changed()
+
+    def declined(self, why: Text) -> None:
+        """Tell, once for each, what the program uses and gradwhy does not observe."""
+        line = " ".join([why.key, *(str(value) for value in why.values.values())])
+        with self._lock:
+            if line in self._declined:
+                return
+            self._declined.add(line)
+        self._guarded(self._on_notice, why)
 
     def attached(self, framework: str, version: str) -> None:
         """Note that a framework of this version is being observed."""
@@ -193,6 +210,17 @@ class Session:
         asked.told |= fresh
         asked.explained += 1
         return self._explain(asked, question, graph, {index for index, _ in fresh})
+
+    def _flows(self, answer: Answer, findings: list[Finding]) -> list[Text]:
+        """What to say to the user's own question where nothing stands in the gradient's way."""
+        if answer.kind != OWN_QUESTION or findings or self._last is None:
+            return []
+        question = self._last.question
+        values: dict[str, str | int | float] = {"target": question.target, "source": question.asked[0].source.name}
+        return [] if self._has_told(self._last) else [Text("closing/flows", values)]
+
+    def _has_told(self, asked: _Asked) -> bool:
+        return any(told.asked is asked for told in self._told)
 
     def _explain(self, asked: _Asked, question: Question, graph: FlowGraph | None, fresh: set[int]) -> list[Finding]:
         try:

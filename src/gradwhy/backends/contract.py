@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
-from gradwhy.flow import FlowGraph, Question, Status
+from gradwhy.flow import FlowGraph, Question, Status, Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,18 @@ class Witness(Protocol):
     def failed(self, what: str, problem: BaseException) -> None:
         """Our own code failed in the hook named `what`, and the backend has been detached."""
 
+    def declined(self, why: Text) -> None:
+        """Something that the program uses is not observed, for this reason."""
+
 
 class Backend(Protocol):
     """All that we know about one framework."""
 
     framework: str
     """The name under which it is imported: `tensorflow`, `torch`, `jax`."""
+
+    oldest: tuple[int, int]
+    """The oldest release, by its first two numbers, that is observed; an older one is declined."""
 
     def version(self) -> str:
         """The version of the framework that the program imported."""
@@ -54,3 +60,6 @@ class Backend(Protocol):
 
     def settle(self, problem: BaseException | None) -> None:
         """The program has ended, with `problem` or without: answer what only the end shows."""
+
+    def why(self, target: object, source: object) -> bool:
+        """Answer the user's own question about these two, if they are this framework's values; whether they are."""

@@ -13,6 +13,7 @@ from gradwhy.cli.choices import causes_in, language_of_locale, language_option, 
 from gradwhy.cli.telling import Teller
 from gradwhy.flow import Severity, Text
 from gradwhy.render.json import ReportError
+from gradwhy.running import observing
 from gradwhy.running.attach import Attachments
 from gradwhy.running.program import Outcome, Program, leave, wind_down
 from gradwhy.running.program import run as run_program
@@ -91,6 +92,7 @@ class Run:
             self.program.arguments,
             on_change=teller.changed,
             on_warning=teller.failed,
+            on_notice=teller.notice,
             select=self.select,
             ignore=self.ignore,
             language=self.language,
@@ -100,6 +102,7 @@ class Run:
             # A report of an earlier run must not be taken for this one's, however this one ends.
             teller.keep(session.report())
             attachments.install()
+            observing.begin(attachments)
         except ReportError as wrong:
             return _refuse(wrong.text, self.language, status=2)
         except Exception as problem:
@@ -120,6 +123,7 @@ def _finish(outcome: Outcome, attachments: Attachments, session: Session, teller
         wind_down()
     attachments.settle(outcome.problem)
     attachments.remove()
+    observing.end(attachments)
     report = session.ended(outcome.status, outcome.problem)
     if not session.is_own_process:
         # The program forked, and the child ends here, too: the last line and the status are the parent's.

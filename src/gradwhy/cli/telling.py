@@ -10,7 +10,7 @@ from typing import TextIO
 # Only the package: its console is imported at the first finding, and is so looked for in it, not in the program's folder.
 import rich  # noqa: F401
 
-from gradwhy.flow import Finding, Report
+from gradwhy.flow import Finding, Report, Text
 from gradwhy.render.closing import closing_line, failure_line
 from gradwhy.render.json import ReportError, ReportFile, replace_file
 from gradwhy.render.streams import write
@@ -64,6 +64,10 @@ class Teller:
     def failed(self, problem: str) -> None:
         """Print what of ours has failed."""
         self._say(failure_line(problem, self._language))
+
+    def notice(self, why: Text) -> None:
+        """Print what the program uses and gradwhy does not observe."""
+        self._say(render_text(why, self._language))
 
     def ended(self, report: Report) -> None:
         """Print the last line."""

@@ -8,6 +8,8 @@ from gradwhy.diagnose.wording import name_span, op_words, text
 from gradwhy.flow import Barrier, Label, Severity, Span, Text
 from gradwhy.source import statements
 
+_MOST_FURTHER = 3
+
 
 def at_cut(
     lost: Lost,
@@ -118,6 +120,10 @@ def surroundings(lost: Lost, region: Region) -> tuple[Label, ...]:
     entry = entry_label(lost, region)
     if entry:
         found.append(entry)
+    for further in lost.regions[1:_MOST_FURTHER]:
+        at = span_of(further.first)
+        if at:
+            found.append(Label(at, text("labels/cut-again")))
     target = target_label(lost)
     if target:
         found.append(target)

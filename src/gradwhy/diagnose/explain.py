@@ -77,6 +77,8 @@ def explain(question: Question, graph: FlowGraph, number: int, first_id: int = 0
     groups: dict[object, list[_Judged]] = defaultdict(list)
     for asked in missing:
         path = paths.get(asked.value) if asked.value is not None else None
+        if question.is_own and path is not None and not path.regions:
+            continue
         judged = _judge(Lost(recording, asked, path, ends))
         spans = tuple((c.cause, c.span) for c in judged.cuts)
         groups[judged.cause, asked.status, judged.claim.place, spans, judged.claim.severity].append(judged)

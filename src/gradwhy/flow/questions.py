@@ -106,6 +106,8 @@ class Question:
     order: int = 1
     """2 where the target is itself a gradient."""
     is_filtered: bool = False
+    is_own: bool = False
+    """The user asked gradwhy, not the framework: there is no answer but the path."""
     is_applied: bool = False
     """The answer goes to an optimizer's update, which passes over what is missing or complains by itself."""
     target_span: Span | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import Any
 from gradwhy.backends.contract import Backend, Witness
 from gradwhy.backends.patches import Undo, standing
 from gradwhy.backends.table import FACTORIES, backend_of
+from gradwhy.flow import Text
 from gradwhy.source.positions import mark_library
 
 _IMPORT_MACHINERY = "<frozen importlib._bootstrap_external>"
@@ -94,8 +96,11 @@ class Attachments:
         try:
             _mark_library(module)
             backend = backend_of(framework, self._factories)
-            backend.attach(self._witness)
             version = backend.version()
+            if is_older(version, backend.oldest):
+                self._witness.declined(_too_old(framework, version, backend.oldest))
+                return
+            backend.attach(self._witness)
         except BaseException as problem:
             # The program goes on without us; only what is the user's own, an interrupt, reaches it.
             if backend is not None:
@@ -108,6 +113,17 @@ class Attachments:
         self._backends[framework] = backend
         if self._on_attached is not None:
             self._on_attached(framework, version)
+
+
+def is_older(version: str, oldest: tuple[int, int]) -> bool:
+    """Whether a version is older than a release; one that cannot be read counts as new."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return found is not None and (int(found[1]), int(found[2])) < oldest
+
+
+def _too_old(framework: str, version: str, oldest: tuple[int, int]) -> Text:
+    values: dict[str, str | int | float] = {"framework": framework, "version": version}
+    return Text("closing/too-old", values | {"oldest": ".".join(map(str, oldest))})
 
 
 class _Finder:

@@ -15,6 +15,7 @@ class JaxBackend:
     """Observes what a program differentiates with JAX, and what the differentiated functions run."""
 
     framework = "jax"
+    oldest = versions.OLDEST
 
     def __init__(self) -> None:
         self._hooks: Hooks | None = None
@@ -34,6 +35,10 @@ class JaxBackend:
 
     def settle(self, problem: BaseException | None) -> None:
         """Nothing is left to answer: JAX answers or refuses a question where it is asked."""
+
+    def why(self, target: object, source: object) -> bool:
+        """The user's own question is not answered here yet: see the limitations."""
+        return False
 
 
 def backend() -> Backend:

@@ -34,6 +34,7 @@ class TensorFlowBackend:
     """Observes TensorFlow through its op callback and a few doors; see `record` for what is kept."""
 
     framework = "tensorflow"
+    oldest = (2, 21)
 
     def __init__(self) -> None:
         self._hooks: Hooks | None = None
@@ -53,7 +54,7 @@ class TensorFlowBackend:
             doors.attach(hooks, modules)
             tapes.attach(hooks, modules["backprop"])
             questions.attach(hooks, modules["backprop"])
-            keras = Keras(recorder, doors, questions.unknown_to_optimizer)
+            keras = Keras(recorder, doors, questions.unknown_to_optimizer, witness)
             keras.attach(hooks)
             recorder.on_variable = tapes.on_push = keras.look  # type: ignore[method-assign]
             self._questions = questions
@@ -68,6 +69,11 @@ class TensorFlowBackend:
     def settle(self, problem: BaseException | None) -> None:
         if self._hooks is not None and self._hooks.are_on and self._questions is not None:
             self._hooks.guarded("tensorflow.settle", self._questions.settle)(problem)
+
+    def why(self, target: object, source: object) -> bool:
+        if self._hooks is None or self._questions is None:
+            return False
+        return bool(self._hooks.guarded("tensorflow.why", self._questions.why)(target, source, sys._getframe(1)))
 
     def _listen(self, hooks: Hooks, recorder: Recorder, op_callbacks: Any) -> None:
         """Hear of every op, on this thread and on every thread that the program starts."""

@@ -7,10 +7,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from gradwhy.backends.contract import Witness
 from gradwhy.backends.patches import Hooks
 from gradwhy.backends.tensorflow.doors import Doors
 from gradwhy.backends.tensorflow.record import Recorder
 from gradwhy.backends.tensorflow.sources import key_of
+from gradwhy.flow import Text
 
 _LAYER = "keras.src.layers.layer"
 _TRAINER = "keras.src.backend.tensorflow.trainer"
@@ -20,8 +22,8 @@ _OPTIMIZER = "keras.src.optimizers.base_optimizer"
 class Keras:
     """Patches Keras 3 when the program has imported it."""
 
-    def __init__(self, recorder: Recorder, doors: Doors, unknown: Callable[..., None]) -> None:
-        self.recorder, self.doors, self.unknown = recorder, doors, unknown
+    def __init__(self, recorder: Recorder, doors: Doors, unknown: Callable[..., None], witness: Witness) -> None:
+        self.recorder, self.doors, self.unknown, self.witness = recorder, doors, unknown, witness
         self.is_attached = False
         self._hooks: Hooks | None = None
 
@@ -31,6 +33,10 @@ class Keras:
     def look(self) -> None:
         """Attach to Keras if it is there by now. TensorFlow imports it late, and programs may never use it."""
         if self.is_attached or self._hooks is None or not self._hooks.are_on:
+            return
+        if "tf_keras" in sys.modules:
+            self.witness.declined(Text("closing/tf-keras"))
+            self._hooks.take_off()
             return
         layer, optimizer = sys.modules.get(_LAYER), sys.modules.get(_OPTIMIZER)
         if layer is None or optimizer is None or not hasattr(layer, "Layer"):

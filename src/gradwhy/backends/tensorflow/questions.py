@@ -156,6 +156,19 @@ class Questions:
         self.recorder.question_answered()
         self.doors.question_answered()
 
+    def why(self, target: Any, source: Any, frame: FrameType | None) -> bool:
+        """The user's own question about two values; whether they are TensorFlow's."""
+        scope, tape = self.tapes.last, self.tapes.last_tape()
+        if key_of(target) is None or key_of(source) is None:
+            return False
+        frames, mine = walk(frame)
+        statuses = (Status.NONE,)
+        kind = "gradwhy.why"
+        building = Building(self, kind, target, [source], statuses, None, frame, frames, mine, scope, None, tape)
+        key = (kind, tuple((id(code), lasti) for code, lasti in frames[:2]))
+        self.witness.answered(Answer(kind, "tensorflow", key, statuses, building.build))
+        return True
+
     def settle(self, problem: BaseException | None) -> None:
         """What only the program's end shows."""
         self.strangers.settle()
@@ -292,6 +305,7 @@ class Building:
             failure=self.failure,
             order=2 if any(self.is_gradient(o) for o in origins) else 1,
             is_filtered=bool(span and is_asked_by_user and drops_none(span, [p.span for p in places[1:]])),
+            is_own=self.kind == "gradwhy.why",
             is_applied=not is_asked_by_user or bool(span and is_applied(span)),
             target_span=self.target_span(origins),
             earlier=self.earlier_span(),

@@ -430,7 +430,7 @@ def _judge(code: CodeType) -> int:
     name = code.co_filename.replace("\\", "/")
     if is_user_code(code):
         kind = _USERS
-    elif "/gradwhy/running/" in name:
+    elif name.endswith("/gradwhy/running/program.py"):
         kind = _RUNNER
     else:
         kind = _OWN if "/tensorflow/python/" in name or "/gradwhy/" in name or "/wrapt/" in name else _LIBRARY

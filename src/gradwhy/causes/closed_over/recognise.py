@@ -17,7 +17,11 @@ def recognise(lost: Lost) -> Claim | None:
     region, kind = lost.region, lost.asked.stand_in_kind
     if region is None or region.barrier is not Barrier.UNWATCHED or kind not in _KINDS:
         return None
-    values = {"stand_in": lost.asked.stand_in, "source": lost.asked.source.name}
+    source, stand_in = lost.asked.source, lost.asked.stand_in
+    # Where the array is passed in under the name by which it is used, the argument has a name of its own.
+    argument = next((name for name in (source.name, *source.aliases) if name != stand_in), source.name)
+    values = {"stand_in": stand_in, "source": argument}
     notes = (text("closed-over/notes/same-object", **values),) if kind == "same-object" else ()
-    passed = (Label(lost.question.span, text("closed-over/labels/argument")),) if lost.question.span else ()
-    return at_cut(lost, "closed-over", labels=passed, notes=notes)
+    at = lost.question.span
+    passed = (Label(at, text("closed-over/labels/argument", source=stand_in or argument)),) if at else ()
+    return at_cut(lost, "closed-over", labels=passed, notes=notes, stand_in=stand_in, source=argument)
