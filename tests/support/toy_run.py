@@ -30,6 +30,7 @@ SEVERITIES = {Status.NONE: Severity.ERROR, Status.ZERO: Severity.WARNING, Status
 
 class Backend:
     framework = "toy"
+    oldest = (0, 0)
 
     def version(self) -> str:
         return "1.0"

@@ -19,13 +19,15 @@ import pytest
 
 from gradwhy.backends.contract import Answer
 from gradwhy.backends.table import FACTORIES
-from gradwhy.running.attach import Attachments
+from gradwhy.flow import Text
+from gradwhy.running.attach import Attachments, is_older
 from gradwhy.source.positions import is_user_file
 
 BACKEND = """
     import sys
     class Backend:
         framework = "framework_a"
+        oldest = {oldest}
         def __init__(self):
             self.calls = []
         def version(self):
@@ -52,6 +54,11 @@ class Heard:
     def __init__(self) -> None:
         self.failures: list[str] = []
         self.attached: list[tuple[str, str]] = []
+
+        self.declined_texts: list[Text] = []
+
+    def declined(self, why: Text) -> None:
+        self.declined_texts.append(why)
 
     def answered(self, answer: Answer) -> None:
         raise AssertionError
@@ -83,8 +90,10 @@ class Scene:
         (self.folder / name).write_text(textwrap.dedent(text), "utf-8")
         importlib.invalidate_caches()
 
-    def backend(self, attach: str = "", detach: str = "", settle: str = "") -> None:
-        self.write("backend_a.py", BACKEND.format(attach=attach, detach=detach, settle=settle))
+    def backend(
+        self, attach: str = "", detach: str = "", settle: str = "", oldest: tuple[int, int] = (0, 1)
+    ) -> None:
+        self.write("backend_a.py", BACKEND.format(attach=attach, detach=detach, settle=settle, oldest=oldest))
 
     @property
     def calls(self) -> list[Any]:
@@ -285,6 +294,27 @@ def test_backend_that_fails_to_attach_is_detached(scene: Scene) -> None:
     assert scene.attachments.backends == ()
 
 
+def test_release_older_than_observed_is_declined_by_name_and_range(scene: Scene) -> None:
+    scene.backend(oldest=(1, 3))
+    scene.attachments.install()
+    assert importlib.import_module("framework_a").ready
+    assert scene.calls == [] and scene.attachments.backends == ()
+    [why] = scene.heard.declined_texts
+    assert why.values == {"framework": "framework_a", "version": "1.2", "oldest": "1.3"}
+
+
+@pytest.mark.parametrize(
+    ("version", "oldest", "expected"),
+    [("1.2", (1, 3), True), ("0.9.9", (1, 0), True), ("1.10", (1, 9), False), ("1.2.5+cpu", (1, 2), False)],
+)
+def test_releases_are_compared_by_number(version: str, oldest: tuple[int, int], expected: bool) -> None:
+    assert is_older(version, oldest) is expected
+
+
+def test_version_that_cannot_be_read_counts_as_observed() -> None:
+    assert not is_older("dev", (1, 2))
+
+
 def test_interrupt_while_attaching_is_the_users(scene: Scene) -> None:
     scene.backend(attach="raise KeyboardInterrupt")
     scene.attachments.install()
@@ -339,7 +369,8 @@ WITHOUT = {
     "gradwhy": "import gradwhy",
     "the command line": "from gradwhy.cli.main import main; main(['--help'])",
     "a session and the import hook": (
-        "from gradwhy.session import Session; from gradwhy.running.attach import Attachments; Attachments(Session('x')).install()"
+        "from gradwhy.session import Session; from gradwhy.flow import Text
+from gradwhy.running.attach import Attachments, is_older; Attachments(Session('x')).install()"
     ),
     "the runner": "import gradwhy.running.program",
     "the source reader": "import gradwhy.source.names, gradwhy.source.statements",

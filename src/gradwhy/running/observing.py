@@ -19,13 +19,8 @@ def end(attachments: Attachments) -> None:
         _standing.remove(attachments)
 
 
-def why(target: object, source: object) -> bool:
-    """Explain, beside the program's own output, why no gradient goes from `target` to `source`, or say that one does.
-
-    `target` and `source` are values of one framework: a loss, and a variable, parameter or tensor of any shape. The answer
-    is printed and kept in the report like any other finding. Gives whether somebody answered: False where the program runs
-    without `gradwhy run`, so that the call may stay in a program. TypeError where no observed framework knows the two.
-    """
+def answer(target: object, source: object) -> bool:
+    """Have the user's own question answered, see `gradwhy.why`; False where nobody observes."""
     backends: tuple[Backend, ...] = _standing[-1].backends if _standing else ()
     if not backends:
         return False
