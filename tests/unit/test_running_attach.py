@@ -90,9 +90,7 @@ class Scene:
         (self.folder / name).write_text(textwrap.dedent(text), "utf-8")
         importlib.invalidate_caches()
 
-    def backend(
-        self, attach: str = "", detach: str = "", settle: str = "", oldest: tuple[int, int] = (0, 1)
-    ) -> None:
+    def backend(self, attach: str = "", detach: str = "", settle: str = "", oldest: tuple[int, int] = (0, 1)) -> None:
         self.write("backend_a.py", BACKEND.format(attach=attach, detach=detach, settle=settle, oldest=oldest))
 
     @property
@@ -369,8 +367,7 @@ WITHOUT = {
     "gradwhy": "import gradwhy",
     "the command line": "from gradwhy.cli.main import main; main(['--help'])",
     "a session and the import hook": (
-        "from gradwhy.session import Session; from gradwhy.flow import Text
-from gradwhy.running.attach import Attachments, is_older; Attachments(Session('x')).install()"
+        "from gradwhy.session import Session; from gradwhy.running.attach import Attachments; Attachments(Session('x')).install()"
     ),
     "the runner": "import gradwhy.running.program",
     "the source reader": "import gradwhy.source.names, gradwhy.source.statements",
