@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from gradwhy.backends.contract import Backend, Witness
 from gradwhy.backends.patches import Hooks
-from gradwhy.backends.torch import ops, versions
+from gradwhy.backends.torch import versions
 from gradwhy.backends.torch.doors import Doors
-from gradwhy.backends.torch.mode import ModeSwitch, Observing
+from gradwhy.backends.torch.optimizers import Optimizers
 from gradwhy.backends.torch.questions import Questions
 from gradwhy.backends.torch.record import Recorder
+from gradwhy.backends.torch.watch import Watch
 
 __all__ = ["TorchBackend", "backend"]
 
@@ -17,30 +18,42 @@ class TorchBackend:
     """Observes what a program calls in PyTorch, and what gradients it asks for."""
 
     framework = "torch"
+    oldest = versions.OLDEST
 
     def __init__(self) -> None:
         self._hooks: Hooks | None = None
+        self._watch: Watch | None = None
 
     def version(self) -> str:
         return versions.version()
 
     def attach(self, witness: Witness) -> None:
         hooks = self._hooks = Hooks(witness)
-        recorder = Recorder()
         try:
-            switch = ModeSwitch(hooks, Observing(hooks, ops.SILENT, recorder.note))
-            Doors(hooks, recorder, switch).open()
-            Questions(hooks, recorder, switch, witness).open()
-            switch.enter()
+            recorder = Recorder()
+            watch = self._watch = Watch(hooks, recorder)
+            questions = Questions(recorder, watch, witness)
+            doors, optimizers = Doors(recorder, watch), Optimizers(recorder, watch, questions)
+            for part in (doors, questions, optimizers):
+                watch.on_begin(part.open)
+            doors.open_always(hooks)
+            optimizers.open_always(hooks)
+            watch.begin()
         except BaseException as problem:
             hooks.fail("torch.attach", problem)
 
     def detach(self) -> None:
         if self._hooks is not None:
             self._hooks.take_off()
+        if self._watch is not None:
+            self._watch.end()
 
     def settle(self, problem: BaseException | None) -> None:
         """Nothing is left to answer: PyTorch answers or refuses a question where it is asked."""
+
+    def why(self, target: object, source: object) -> bool:
+        """The user's own question is not answered here yet: see the limitations."""
+        return False
 
 
 def backend() -> Backend:

@@ -6,7 +6,6 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -17,23 +16,23 @@ from torch.nn import Parameter
 from gradwhy.backends.patches import Hooks
 from gradwhy.backends.torch import ops
 from gradwhy.backends.torch.grad_mode import Pause
-from gradwhy.backends.torch.mode import ModeSwitch
 from gradwhy.backends.torch.record import Recorder
+from gradwhy.backends.torch.watch import Watch
 
-_switches: weakref.WeakSet[ModeSwitch] = weakref.WeakSet()
+_watches: weakref.WeakSet[Watch] = weakref.WeakSet()
 
 
 class Doors:
     """The patches around what the mode does not report."""
 
-    def __init__(self, hooks: Hooks, recorder: Recorder, switch: ModeSwitch) -> None:
-        self._hooks = hooks
+    def __init__(self, recorder: Recorder, watch: Watch) -> None:
         self._recorder = recorder
-        self._switch = switch
+        self._watch = watch
+        self._has_compiled = False
+        _watches.add(watch)
 
-    def open(self) -> None:
+    def open(self, hooks: Hooks) -> None:
         """Put every patch in place."""
-        hooks = self._hooks
         hooks.wrap(Parameter, "__new__", "torch.Parameter", after=self._parameter)
         hooks.wrap(torch, "from_numpy", "torch.from_numpy", after=self._from_numpy, stands_in=True)
         hooks.wrap(torch.utils, "swap_tensors", "torch.swap_tensors", before=self._before_swap)
@@ -49,8 +48,6 @@ class Doors:
         context = torch.autograd.grad_mode.inference_mode
         hooks.wrap(context, "__enter__", "torch.inference_mode.enter", after=self._entered_inference)
         hooks.wrap(context, "__exit__", "torch.inference_mode.exit", after=self._left_inference)
-        hooks.wrap(torch, "compile", "torch.compile", before=self._before_compile)
-        _switches.add(self._switch)
 
     @property
     def _is_elsewhere(self) -> bool:
@@ -132,6 +129,11 @@ class Doors:
 
     # Compiled callables
 
+    def open_always(self, hooks: Hooks) -> None:
+        """Put those in place that stand between the stretches, too: what is compiled then may be called in the next one."""
+        hooks.wrap(torch, "compile", "torch.compile", before=self._before_compile)
+        self._always = hooks
+
     def _before_compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """See to it that compiled callables run without the mode: Dynamo would trace into it.
 
@@ -139,21 +141,13 @@ class Doors:
         """
         from torch._dynamo import eval_frame
 
-        self._hooks_once(eval_frame._TorchDynamoContext)
-
-    def _hooks_once(self, context: Any) -> None:
-        if not getattr(self, "_has_compiled", False):
+        if not self._has_compiled:
             self._has_compiled = True
-            self._hooks.wrap(context, "__init__", "torch.compiled", after=self._compiled)
+            context = eval_frame._TorchDynamoContext
+            self._always.wrap(context, "__init__", "torch.compiled", after=self._compiled)
 
     def _compiled(self, token: Any, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        switch = self._switch
-
-        def without_mode() -> Callable[[], None]:
-            was_suspended = switch.suspend()
-            return lambda: switch.resume(was_suspended)
-
-        args[0].enter_exit_hooks.insert(0, without_mode)
+        args[0].enter_exit_hooks.insert(0, self._watch.around_compiled)
 
 
 def _caller() -> FrameType | None:
@@ -166,8 +160,8 @@ def _caller() -> FrameType | None:
 
 def _in_child() -> None:
     """A forked child, such as a worker that loads data, is another program's business."""
-    for switch in list(_switches):
-        switch.leave()
+    for watch in list(_watches):
+        watch.end()
 
 
 _OURS = frozenset({__file__, sys.modules[Hooks.__module__].__file__})

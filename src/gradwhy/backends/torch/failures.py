@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from torch import Tensor
 from torch.optim.optimizer import Optimizer
@@ -42,7 +42,7 @@ def failure_of(problem: BaseException) -> Failure:
     return Failure(type(problem).__name__, str(problem), word_for(problem), op)
 
 
-def refused(inputs: tuple[Tensor, ...], leaves: list[Tensor], problem: BaseException) -> tuple[Tensor, ...]:
+def refused(inputs: tuple[Tensor, ...], leaves: Iterable[Tensor], problem: BaseException) -> tuple[Tensor, ...]:
     """The sources that a refused `autograd.grad` is about; `leaves` are those that autograd reaches."""
     reached = set(map(id, leaves))
     word = word_for(problem)
@@ -71,7 +71,7 @@ def lost_leaves(recorder: Recorder, passed: Pass) -> tuple[Tensor, ...]:
         optimizers = [o for o in objects if isinstance(o, Optimizer)]
         held = [p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]
         alive = {id(p): p for p in held if p.requires_grad} or {id(p): p for p in held}
-    return tuple(alive.values())
+    return recorder.in_order(alive.values())
 
 
 def earlier_pass(passes: Sequence[Pass], refused: Pass) -> Pass | None:

@@ -46,6 +46,11 @@ class GradMode:
         self._clock = clock
         self._outer: list[Pause | None] = []
 
+    def begin(self) -> None:
+        """Forget what was open: it was not seen what became of it."""
+        self.current = None
+        self._outer.clear()
+
     def was_set(self, frame: FrameType) -> None:
         """The grad mode has just been set; `frame` set it."""
         entering, kind = _what_set(frame)

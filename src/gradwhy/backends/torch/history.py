@@ -36,6 +36,10 @@ class History:
         if len(self._young) >= MOST_BETWEEN_QUESTIONS:
             self.advance()
 
+    def forget(self) -> None:
+        """Begin anew: what is known of the past stays as it is."""
+        self._young, self._older = [], []
+
     def advance(self) -> None:
         """A question was answered, or so much has run that it is taken as if."""
         for record in self._older:

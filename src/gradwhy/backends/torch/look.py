@@ -34,7 +34,6 @@ class Look:
 
     def __init__(self) -> None:
         self.passings: list[Passing] = []
-        self.leaves: list[Tensor] = []
         self.received: dict[int, Status] = {}
         """The status of the gradient that each leaf received, by id."""
         self._handles: list[Any] = []
@@ -44,7 +43,6 @@ class Look:
         for node in list(graph(nodes)):
             variable = getattr(node, "variable", None)
             if variable is not None:
-                self.leaves.append(variable)
                 self._handles.append(node.register_hook(self._leaf_hook(id(variable))))
             else:
                 self._handles.append(node.register_hook(self._hook(node)))
@@ -114,11 +112,6 @@ def status_of(gradient: Tensor | None) -> Status:
     if largest != largest or largest == float("inf"):
         return Status.NAN
     return Status.ZERO if largest == 0.0 else Status.OK
-
-
-def statuses_of(gradients: list[Tensor | None]) -> tuple[Status, ...]:
-    """The status of each gradient."""
-    return tuple(status_of(gradient) for gradient in gradients)
 
 
 def can_look() -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import count
 from types import FrameType
 from typing import Any
@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from gradwhy.backends.torch import ops
+from gradwhy.backends.torch.arguments import ids_of_given, is_direct, tensors_in
 from gradwhy.backends.torch.grad_mode import GradMode
 from gradwhy.backends.torch.history import History
 from gradwhy.backends.torch.trail import Call, Edge, Fixed, Frames, HostInput, Memory, Record, Tie
@@ -21,8 +22,10 @@ from gradwhy.host.links import HostLinks
 from gradwhy.source.positions import user_frames
 
 MOST_FRAMES = 12
+_MOST_FRAMES_OF_OP = 4
 MOST_VALUES = 200_000
 _THIN = frozenset(module.__file__ for module in (torch.overrides, torch._tensor, torch.functional, torch.nn.functional))
+_is_grad_enabled = torch.is_grad_enabled
 _peek_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
 
 
@@ -37,6 +40,7 @@ class Recorder:
         self.history = History(self.clock)
         self.thread = threading.get_ident()
         self.is_quiet = 0
+        self.has_gap = False
         self.hidden: list[Tensor] | None = None
         """The leaves read inside the op that is running, while one runs that is taken as a whole."""
         self._forget = self._died
@@ -48,6 +52,19 @@ class Recorder:
             ops.SET_DATA: self._set_data,
             ops.SET_GRAD_MODE: self._set_grad_mode,
         }
+
+    def begin(self) -> None:
+        """A stretch begins in which the program is watched. What ran between two of them was not seen."""
+        if next(self.clock) == 1:
+            return
+        self.has_gap = True
+        self.links = HostLinks()
+        self.history.forget()
+        self.grad_mode.begin()
+        for key, entry in list(self.table.items()):
+            # Of these no death was seen; only a parameter is likely to be what it was.
+            if isinstance(entry, Fixed) and not entry.record.is_parameter:
+                del self.table[key]
 
     # What the mode reports
 
@@ -63,8 +80,9 @@ class Recorder:
         if special is not None:
             special(func, args, kwargs or {}, result, frame)
             return
-        outputs = _tensors(result)
-        if outputs:
+        if type(result) is Tensor:
+            self.op(func, args, kwargs, (result,), frame)
+        elif outputs := tensors_in(result):
             self.op(func, args, kwargs, outputs, frame)
 
     def op(
@@ -76,48 +94,74 @@ class Recorder:
         frame: FrameType,
     ) -> None:
         """An op made `outputs`, or changed some of its inputs."""
-        given = _given(args, kwargs)
-        changed = [output for output in outputs if id(output) in given]
-        if changed and not ops.is_in_place(func, kwargs):
-            # Such as `contiguous()`, which may give back what it was given.
-            outputs = tuple(output for output in outputs if id(output) not in given)
-            changed = []
-            if not outputs:
+        for output in outputs:
+            # What has a record may be one of the inputs; it may as well have the id of a leaf that is gone.
+            if id(output) in self.table:
+                self._op_on_known(func, args, kwargs, outputs, frame)
                 return
         call = self.call(func, args, kwargs, frame)
-        for index, output in enumerate(outputs):
-            if changed and id(output) in given:
+        index = 0
+        for output in outputs:
+            self.born(output, call, index)
+            index += 1
+
+    def _op_on_known(
+        self,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None,
+        outputs: tuple[Tensor, ...],
+        frame: FrameType,
+    ) -> None:
+        given = ids_of_given(args, kwargs)
+        is_in_place = ops.is_in_place(func, kwargs)
+        # Such as `contiguous()`, which may give back what it was given.
+        made = [o for o in outputs if is_in_place or id(o) not in given]
+        if not made:
+            return
+        call = self.call(func, args, kwargs, frame)
+        for index, output in enumerate(made):
+            if id(output) in given:
                 self.write(output, call)
             else:
                 self.born(output, call, index)
 
     def call(self, func: Any, args: Iterable[Any], kwargs: dict[str, Any] | None, frame: FrameType | None) -> Call:
         """The record of a call, whose outputs are still to come."""
-        frames = user_frames(frame, MOST_FRAMES)
+        frames = user_frames(frame, _MOST_FRAMES_OF_OP)
         host: list[HostInput] = []
         inputs = self._inputs(args, kwargs, frames, host)
         call = Call(func, inputs, next(self.clock), frames)
-        call.is_direct = _is_direct(frame, frames)
+        call.is_direct = is_direct(frame, frames)
         call.sequence = _peek_sequence()
-        call.pause = self.grad_mode.current
-        if (call.pause is None) is not torch.is_grad_enabled():
-            call.pause = self.grad_mode.reconcile(frames)
+        pause = self.grad_mode.current
+        if (pause is None) is not _is_grad_enabled():
+            pause = self.grad_mode.reconcile(frames)
+        call.pause = pause
         if host:
             call.host = tuple(host)
         return call
 
     def born(self, tensor: Tensor, call: Call, index: int = 0) -> Record:
         """A tensor that `call` made."""
+        if type(tensor) is not Tensor and type(tensor) is not Parameter:
+            # The program's own class would be asked for its attributes.
+            with torch._C.DisableTorchFunctionSubclass():
+                return self._born(tensor, call, index)
+        return self._born(tensor, call, index)
+
+    def _born(self, tensor: Tensor, call: Call, index: int) -> Record:
         requires_grad = tensor.requires_grad
-        record = Record(call, tensor.dtype, requires_grad=requires_grad, index=index)
-        call.is_recorded = call.is_recorded or requires_grad
-        is_leaf = requires_grad and not any(edge[2] for edge in call.inputs) and tensor.is_leaf
-        if is_leaf:
-            call.is_recorded = False
-            record.watched = (call.time, call.frames)
-        func = call.func
-        if func in ops.ALIASING and call.inputs:
-            is_detached = func in ops.DETACHING
+        record = Record(call, tensor.dtype, requires_grad, index)
+        is_leaf = False
+        if requires_grad:
+            call.is_recorded = True
+            if not any(edge[2] for edge in call.inputs) and tensor.is_leaf:
+                is_leaf = True
+                call.is_recorded = False
+                record.watched = (call.time, call.frames)
+        if call.func in ops.ALIASING and call.inputs:
+            is_detached = call.func in ops.DETACHING
             if is_detached or tensor._is_view():
                 self._share(record, call.inputs[0][1], is_detached=is_detached)
         self.keep(tensor, record, is_leaf=is_leaf)
@@ -155,6 +199,11 @@ class Recorder:
         entry = self.table.get(id(tensor))
         return None if entry is None else entry.record
 
+    def in_order(self, tensors: Iterable[Tensor]) -> tuple[Tensor, ...]:
+        """The tensors, each once, in the order in which they were made."""
+        distinct = {id(tensor): tensor for tensor in tensors}
+        return tuple(sorted(distinct.values(), key=lambda tensor: _made_at(self.of(tensor))))
+
     def question_answered(self) -> None:
         """Bound what is kept: what came before the last two questions is condensed."""
         self.links.question_answered()
@@ -172,7 +221,7 @@ class Recorder:
         """
         before = self.of(tensor)
         requires_grad = tensor.requires_grad
-        written = Record(call, tensor.dtype, requires_grad=requires_grad)
+        written = Record(call, tensor.dtype, requires_grad)
         written.memory, written.family = before.memory, before.family
         call.is_recorded = call.is_recorded or (requires_grad and not tensor.is_leaf)
         pause = call.pause
@@ -229,7 +278,7 @@ class Recorder:
             self.links.left(Record(call, None), result, call.frames[0] if call.frames else None, call.time)
 
     def _enter(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None:
-        if isinstance(result, Tensor) and id(result) not in _given(args, kwargs):
+        if isinstance(result, Tensor) and id(result) not in ids_of_given(args, kwargs):
             self.entered(func, args, kwargs, result, frame)
 
     def entered(
@@ -280,29 +329,30 @@ class Recorder:
         self, args: Iterable[Any], kwargs: dict[str, Any] | None, frames: Frames, host: list[HostInput]
     ) -> tuple[Edge, ...]:
         found: list[Edge] = []
+        slot: int | str = 0
         for slot, given in enumerate(args):
             if isinstance(given, Tensor):
                 self._read(slot, given, frames, found)
-            elif type(given) in (tuple, list):
-                self._read_parts(slot, given, frames, found, host)
-            elif type(given) is float and self.links.has_exits:
-                self._read_number(slot, given, frames, host)
+            else:
+                kind = type(given)
+                if kind is tuple or kind is list:
+                    self._read_parts(slot, given, frames, found)
+                elif kind is float and self.links.has_exits:
+                    self._read_number(slot, given, frames, host)
         if kwargs:
-            for name, given in kwargs.items():
+            for slot, given in kwargs.items():
                 if isinstance(given, Tensor):
-                    self._read(name, given, frames, found)
+                    self._read(slot, given, frames, found)
                 elif type(given) in (tuple, list):
-                    self._read_parts(name, given, frames, found, host)
+                    self._read_parts(slot, given, frames, found)
         return tuple(found)
 
-    def _read_parts(
-        self, slot: int | str, given: Iterable[Any], frames: Frames, found: list[Edge], host: list[HostInput]
-    ) -> None:
+    def _read_parts(self, slot: int | str, given: Iterable[Any], frames: Frames, found: list[Edge]) -> None:
         for part in given:
             if isinstance(part, Tensor):
                 self._read(slot, part, frames, found)
             elif type(part) in (tuple, list):
-                self._read_parts(slot, part, frames, found, host)
+                self._read_parts(slot, part, frames, found)
 
     def _read_number(self, slot: int | str, given: float, frames: Frames, host: list[HostInput]) -> None:
         found = self._host_input(slot, given, frames)
@@ -329,10 +379,10 @@ class Recorder:
         """The record of a tensor whose birth was not seen.
 
         One without history that asks for nothing is a beginning, whatever function we do not see made it: a legacy
-        constructor, a file, another process.
+        constructor, a file, another process. After a stretch that was not watched it may be anything.
         """
         requires_grad = tensor.requires_grad
-        record = Record(None, tensor.dtype, requires_grad=requires_grad)
+        record = Record(None, tensor.dtype, requires_grad)
         is_leaf = True
         if requires_grad:
             is_leaf = tensor.is_leaf
@@ -340,6 +390,8 @@ class Recorder:
                 record.watched = (0, ())
             else:
                 record.unrecorded = _reason(tensor)
+        elif self.has_gap:
+            record.unrecorded = Unrecorded.NOT_SEEN
         self.keep(tensor, record, is_leaf=requires_grad and is_leaf)
         return record
 
@@ -355,39 +407,6 @@ class Recorder:
         fixed = [key for key, entry in self.table.items() if isinstance(entry, Fixed)]
         for key in fixed[: len(fixed) // 2]:
             self.table.pop(key).record.is_alive = False
-
-
-def _given(args: Iterable[Any], kwargs: dict[str, Any] | None) -> set[int]:
-    """The ids of the tensors that were given, lists of them included."""
-    found: set[int] = set()
-    for given in args if not kwargs else (*args, *kwargs.values()):
-        if isinstance(given, Tensor):
-            found.add(id(given))
-        elif type(given) in (tuple, list):
-            found.update(id(part) for part in given if isinstance(part, Tensor))
-    return found
-
-
-def _tensors(result: Any) -> tuple[Tensor, ...]:
-    """The tensors among what a function gave, nested tuples and lists included."""
-    if isinstance(result, Tensor):
-        return (result,)
-    return tuple(_parts(result)) if isinstance(result, (tuple, list)) else ()
-
-
-def _parts(result: Iterable[Any]) -> Iterator[Tensor]:
-    for part in result:
-        if isinstance(part, Tensor):
-            yield part
-        elif isinstance(part, (tuple, list)):
-            yield from _parts(part)
-
-
-def _is_direct(frame: FrameType | None, frames: Frames) -> bool:
-    """Whether the user's own line called the function, seen through the function's own Python and what hands it to us."""
-    while frame is not None and frame.f_code.co_filename in _THIN:
-        frame = frame.f_back
-    return frame is not None and bool(frames) and frame.f_code is frames[0][0]
 
 
 def _made_at(record: Record) -> int:

@@ -94,7 +94,7 @@ class Record:
         "watched",
     )
 
-    def __init__(self, call: Call | None, dtype: Any, *, requires_grad: bool = False, index: int = 0) -> None:
+    def __init__(self, call: Call | None, dtype: Any, requires_grad: bool = False, index: int = 0) -> None:
         self.call = call
         self.index = index
         self.dtype = dtype

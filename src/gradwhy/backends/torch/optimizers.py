@@ -1,0 +1,149 @@
+"""What optimizers ask for: a step is a question about all that they hold."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from gradwhy.backends.patches import Hooks, standing
+from gradwhy.backends.torch.asking import STEP, Asking
+from gradwhy.backends.torch.questions import Questions, presence
+from gradwhy.backends.torch.record import MOST_FRAMES, Recorder
+from gradwhy.backends.torch.watch import Watch
+from gradwhy.flow import Status
+from gradwhy.source.positions import user_frames
+
+
+class Optimizers:
+    """Watches the steps of every optimizer, and lets the mode leave after one of them."""
+
+    def __init__(self, recorder: Recorder, watch: Watch, questions: Questions) -> None:
+        self._recorder = recorder
+        self._watch = watch
+        self._questions = questions
+        self._stepped: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
+        self._aside: set[int] = set()
+
+    def open_always(self, hooks: Hooks) -> None:
+        """Put the hooks in place that stand between the stretches, too."""
+        before = hooks.guarded("torch.optimizer.before", self._before_step)
+        after = hooks.guarded("torch.optimizer.after", self._after_step)
+        hooks.add(standing("optimizer_step_pre_hook", register_optimizer_step_pre_hook(before).remove))
+        hooks.add(standing("optimizer_step_post_hook", register_optimizer_step_post_hook(after).remove))
+
+    def open(self, hooks: Hooks) -> None:
+        """Put the hooks in place that stand while the program is watched."""
+        for owner in (Optimizer, nn.Module):
+            hooks.wrap(
+                owner,
+                "zero_grad",
+                f"torch.{owner.__name__}.zero_grad",
+                before=self._before_clearing,
+                after=self._after_clearing,
+                raised=self._clearing_raised,
+            )
+
+    @property
+    def _is_elsewhere(self) -> bool:
+        return threading.get_ident() != self._recorder.thread
+
+    def _before_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self._is_elsewhere:
+            return
+        if not self._watch.is_on:
+            self._look_in(optimizer)
+        elif not _has_closure(args, kwargs):
+            self._ask(optimizer, sys._getframe(2))
+            # The update is no path of any question, and the mode would only slow it down.
+            if self._watch.set_aside():
+                self._aside.add(id(optimizer))
+
+    def _after_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not self._watch.is_on or self._is_elsewhere:
+            return
+        if _has_closure(args, kwargs):
+            self._ask(optimizer, sys._getframe(2))
+        was_set_aside = id(optimizer) in self._aside
+        self._aside.discard(id(optimizer))
+        self._stepped[optimizer] = next(self._recorder.clock)
+        del self._questions.passes[:-1]
+        if self._questions.attention.is_satisfied:
+            self._watch.end()
+        else:
+            self._watch.put_back(was_set_aside)
+
+    def _look_in(self, optimizer: Optimizer) -> None:
+        """Between the stretches: if a gradient is missing that was there, or a parameter is held that was not, watch again.
+
+        It is the next step that can tell why.
+        """
+        held = missing = 0
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                held += 1
+                if parameter.grad is None:
+                    missing += 1
+        if self._questions.attention.is_news(id(optimizer), held, missing):
+            self._watch.begin()
+
+    def _ask(self, optimizer: Optimizer, frame: FrameType) -> None:
+        """An optimizer asks for the gradients of all it holds."""
+        with torch._C.DisableTorchFunction():
+            parameters = [p for group in optimizer.param_groups for p in group["params"]]
+            statuses = [presence(p.grad) for p in parameters]
+        self._questions.attention.is_news(id(optimizer), len(parameters), statuses.count(Status.NONE))
+        since = self._stepped.get(optimizer, 0)
+        passes = tuple(passed for passed in self._questions.passes if passed.time > since)
+        if not passes:
+            return
+        asked = tuple(
+            (p, status)
+            for p, status in zip(parameters, statuses, strict=True)
+            if status is not Status.NONE or not self._was_cleared(p, passes[-1].time)
+        )
+        frames = user_frames(frame, MOST_FRAMES)
+        held = frozenset(map(id, parameters))
+        asking = Asking(STEP, next(self._recorder.clock), frames, frame, passes, asked, held=held)
+        self._questions.answer(asking, about=id(optimizer))
+
+    # Clearing
+
+    def _was_cleared(self, parameter: Tensor, time: int) -> bool:
+        """Whether the gradient was taken away after `time`, so that its absence says nothing."""
+        record = self._recorder.known(parameter)
+        return record is not None and record.cleared > time
+
+    def _before_clearing(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        return not self._is_elsewhere and self._watch.set_aside()
+
+    def _after_clearing(self, was_set_aside: bool, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not was_set_aside:
+            return
+        self._watch.put_back(True)
+        owner = args[0]
+        if isinstance(owner, nn.Module):
+            parameters = list(owner.parameters())
+        else:
+            parameters = [p for group in owner.param_groups for p in group["params"]]
+        time = next(self._recorder.clock)
+        table = self._recorder.table
+        for parameter in parameters:
+            entry = table.get(id(parameter))
+            if entry is not None:
+                entry.record.cleared = time
+
+    def _clearing_raised(
+        self, was_set_aside: bool, problem: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        self._watch.put_back(bool(was_set_aside))
+
+
+def _has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return any(callable(given) for given in (*args, *kwargs.values()))
