@@ -15,7 +15,10 @@ Cost = tuple[int, int, int, int, int]
 user's code, length."""
 
 _Open = tuple[Barrier | None, tuple[Barrier, int | None] | None]
-"""The barrier of the op itself and the one of a scope on the edge just walked: what the next edge may continue."""
+"""The barrier of an op itself, and one of a scope, that lie open towards the source: what the next edge may continue."""
+
+_LIMITS = frozenset({Barrier.BEFORE, Barrier.AFTER, Barrier.PAUSED, Barrier.UNWATCHED, Barrier.OTHER_RECORDING})
+"""The barriers that are due to when an op ran, and to what was watched."""
 
 _CLOSED: _Open = (None, None)
 _FREE: Cost = (0, 0, 0, 0, 0)
@@ -28,16 +31,25 @@ _State = tuple[int, _Open, bool]
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """One edge of a path: the op that read the value, the barrier of the op itself, and the one due to a scope."""
+    """One edge of a path: the op that read the value, the barrier of the op itself, and the one due to a scope.
+
+    `follows` says that the op's own barrier only follows from what was done to the value before.
+    """
 
     op: Op
     edge: Input
     own: Barrier | None
     limit: tuple[Barrier, int | None] | None
+    follows: bool = False
 
     @property
     def is_cut(self) -> bool:
         return self.own is not None or self.limit is not None
+
+    @property
+    def open(self) -> _Open:
+        """What the next edge, nearer to the source, may continue."""
+        return self.own if self.follows else None, self.limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +79,25 @@ class Path:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """The cuts of the path, the one nearest to the source first."""
-        return tuple(region for _, region in sorted(_regions(self.steps), key=lambda r: r[0]))
+        """The cuts of the path, the one nearest to the source first.
+
+        Of two that begin at one edge, what is wrong with the source comes before what the op does, and that before when it ran:
+        an op without a derivative has none inside the recording either.
+        """
+        return tuple(region for _, region in sorted(_regions(self.steps), key=lambda r: (r[0], _rank(r[1]))))
+
+
+def _rank(region: Region) -> int:
+    if region.barrier is Barrier.UNWATCHED:
+        return 0
+    return 2 if region.barrier in _LIMITS else 1
 
 
 def _continues(nearer: _Open, passed: Passed) -> tuple[bool, bool]:
     """Whether each barrier of an edge continues a region that lies next to it towards the target.
 
     Whatever made a value integer is the cut; that the integer then carries nothing on is no second one. A value that
-    leaves for the host and comes back is one cut.
+    leaves for the host and comes back is one cut; if it then leaves again, that is another.
     """
     own, limit = nearer
     goes_on = own is Barrier.INTEGER or own is passed.own is Barrier.HOST
@@ -144,9 +166,11 @@ class _Search:
                 if (op.id, edge.value) in self.without or not self.recording.is_passable(op, edge):
                     continue
                 for is_end in (False, True) if edge.value in self.sources else (False,):
-                    passed = Passed(op, edge, *self.recording.barriers(op, edge, is_end=is_end))
+                    passed = Passed(
+                        op, edge, *self.recording.barriers(op, edge, is_end=is_end), self.recording.follows(edge)
+                    )
                     total = _sum(cost, _step_cost(nearer, passed))
-                    self.offer(total, (edge.value, (passed.own, passed.limit), is_end), (state, passed))
+                    self.offer(total, (edge.value, passed.open, is_end), (state, passed))
 
     def walk(self, state: _State) -> tuple[Passed, ...]:
         steps: list[Passed] = []
@@ -171,7 +195,7 @@ def _regions(steps: tuple[Passed, ...]) -> Iterator[tuple[int, Region]]:
     limit: list[Passed] = []
     for index, passed in enumerate(steps):
         following = steps[index + 1] if index + 1 < len(steps) else None
-        nearer = (following.own, following.limit) if following else _CLOSED
+        nearer = following.open if following else _CLOSED
         own_goes_on, limit_goes_on = _continues(nearer, passed)
         if passed.own is not None:
             own.append(passed)

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import cached_property
 
-from gradwhy.flow import CARRIES_NOTHING, Barrier, FlowGraph, Input, Op, Passage, Question, Scope, ScopeRole, Value
+from gradwhy.flow import (
+    CARRIES_NOTHING,
+    Barrier,
+    FlowGraph,
+    Input,
+    Op,
+    Passage,
+    Question,
+    Scope,
+    ScopeRole,
+    Value,
+    ValueKind,
+)
 
 
 class Recording:
@@ -19,11 +31,12 @@ class Recording:
         self.graph = graph
         self.question = question
         self.values: dict[int, Value] = {v.id: v for v in graph.values}
-        self.ops: dict[int, Op] = {o.id: o for o in graph.ops}
+        # Of paths that cost the same, the ids decide, in whatever order the graph lists its ops.
+        self.ops: dict[int, Op] = {o.id: o for o in sorted(graph.ops, key=lambda o: o.id)}
         self.scopes: dict[int, Scope] = {s.id: s for s in graph.scopes}
         self.makers: dict[int, list[Op]] = defaultdict(list)
         self.readers: dict[int, list[Op]] = defaultdict(list)
-        for op in graph.ops:
+        for op in self.ops.values():
             for output in op.outputs:
                 self.makers[output].append(op)
             for value in {i.value for i in op.inputs}:
@@ -43,9 +56,12 @@ class Recording:
 
     def _counts_as_watched(self, value: int, time: int) -> bool:
         """Whether a gradient is kept for `value`, which an op that was held read at `time`."""
-        if self.scope is None or any(m.id in self.held for m in self.makers.get(value, ())):
+        if self.scope is None or self._is_made_by_held(value):
             return True
         return self.is_watched(value, self.question.time if self.scope.watches_reach_back else time)
+
+    def _is_made_by_held(self, value: int) -> bool:
+        return any(maker.id in self.held for maker in self.makers.get(value, ()))
 
     def watched_from(self, value: int) -> int | None:
         """When the recording began to watch `value`; None for never."""
@@ -74,11 +90,10 @@ class Recording:
         """The ids of the ops that the recording held, marked forward from the watched values."""
         held: set[int] = set()
         reached: set[int] = set()
-        ordered = sorted(self.graph.ops, key=lambda o: o.id)
         # A loop's carry makes a cycle, so that one pass forward may not reach everything.
         while True:
             before = len(held)
-            for op in ordered:
+            for op in self.ops.values():
                 if op.id not in held and self._holds(op, reached):
                     held.add(op.id)
                     reached.update(op.outputs)
@@ -117,7 +132,7 @@ class Recording:
             return Barrier.PAUSED, paused_by.id
         # An op that ran while recording and is not held lacks a watched input. Further on that only follows from a
         # cut nearer to the source; at the source itself it is the cut.
-        if is_end and not self.is_watched(edge.value, op.time):
+        if is_end and not self.is_watched(edge.value, op.time) and not self._is_made_by_held(edge.value):
             return Barrier.UNWATCHED, self.scope.id if self.scope else None
         return None
 
@@ -131,10 +146,17 @@ class Recording:
     def is_passable(self, op: Op, edge: Input) -> bool:
         """Whether a path of this question may use the edge at all."""
         start = self.scope.start if self.scope else 0
-        if op.is_boundary and op.time < start:
+        if op.is_boundary and (op.time < start or edge.barrier is Barrier.WRITE):
             return False
         # What was written before the recording began is what the value is now; only a write inside it loses a history.
         return not (edge.barrier is Barrier.WRITE and op.time < start)
+
+    def follows(self, edge: Input) -> bool:
+        """Whether the edge's own barrier only follows from what its value is already: an integer, a value of the host."""
+        value = self.values.get(edge.value)
+        if edge.barrier is Barrier.INTEGER:
+            return value is None or not value.dtype or not value.is_differentiable
+        return edge.barrier is Barrier.HOST and value is not None and value.kind is ValueKind.HOST
 
 
 def carries_nothing(edge: Input) -> bool:

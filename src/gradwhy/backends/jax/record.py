@@ -14,7 +14,7 @@ import jax
 from jax.extend import source_info_util
 from jax.extend.core import Primitive
 
-import gradwhy
+from gradwhy import version
 from gradwhy.backends.patches import Hooks, standing
 from gradwhy.source import positions
 
@@ -172,7 +172,7 @@ class Recorder:
     def attach(self, hooks: Hooks) -> None:
         """Observe every primitive from now on."""
         # JAX writes the user's innermost frame into what it compiles; `bind` must not become that frame.
-        source_info_util.register_exclusion(os.path.join(os.path.dirname(gradwhy.__file__), ""))
+        source_info_util.register_exclusion(os.path.join(os.path.dirname(version.__file__), ""))
         hooks.patch(Primitive, "bind", self._observing(Primitive.bind, hooks.guarded("jax.Primitive.bind", self._note)))
         hooks.wrap(jax.lax, "stop_gradient", "jax.lax.stop_gradient", after=self._note_stop)
         hooks.add(standing("jax's records", self._alive.clear))
