@@ -32,6 +32,18 @@ PRELOADED = {
     "torch": ("torch", "torch.nn.functional", "torch._dynamo", "numpy"),
     "jax": ("jax", "jax.numpy", "numpy"),
 }
+OURS = (
+    "gradwhy.causes.discover",
+    "gradwhy.cli.main",
+    "gradwhy.cli.run",
+    "gradwhy.diagnose",
+    "gradwhy.host.links",
+    "gradwhy.render.json",
+    "gradwhy.render.terminal",
+    "gradwhy.session",
+)
+"""What `gradwhy run` imports, but for the backends: those are imported when the framework is."""
+
 ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "TF_NUM_INTRAOP_THREADS": "1",
@@ -226,7 +238,7 @@ def main(framework: str) -> None:
     answers = os.dup(1)
     os.set_inheritable(answers, False)
     redirect(os.open(os.devnull, os.O_WRONLY), 1)
-    for name in PRELOADED[framework]:
+    for name in (*PRELOADED[framework], *OURS):
         importlib.import_module(name)
     task = Server(answers=answers, at_a_time=os.cpu_count() or 1).serve()
     if task is None:
