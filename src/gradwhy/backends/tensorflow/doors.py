@@ -10,7 +10,8 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from gradwhy.backends.patches import Hooks
-from gradwhy.backends.tensorflow.record import LEAF, Made, Record, Recorder, Written, dtype_number, walk
+from gradwhy.backends.tensorflow.frames import walk
+from gradwhy.backends.tensorflow.record import LEAF, NUMBER, Made, Record, Recorder, Written, dtype_number
 from gradwhy.host.reading import feeding_names, inner_exit, resolved
 from gradwhy.source.positions import is_user_code
 
@@ -114,7 +115,7 @@ class Doors:
     def left(self, tensor: Any, result: Any, said: str, frame: FrameType | None) -> None:
         """`tensor` left the framework as `result`."""
         made = self.recorder.made.get(id(tensor))
-        if made is None or not made.record[1]:
+        if made is None or made.record is NUMBER:
             return
         self.note_exit((made,), result, said, frame)
 
@@ -226,7 +227,7 @@ class Doors:
         asarray = sys.modules["numpy"].asarray
         for made in list(self.recorder.made.values())[-_MOST_COMPARED:]:
             tensor = made()
-            if tensor is None or not made.record[1] or tensor.shape != array.shape or not tensor.dtype.is_floating:
+            if tensor is None or made.record is NUMBER or tensor.shape != array.shape or not tensor.dtype.is_floating:
                 continue
             if asarray(tensor).__array_interface__["data"][0] == address:
                 return made
@@ -262,7 +263,7 @@ class Doors:
     def _as_exit(self, value: Any, name: str, span: Any, frame: FrameType) -> Iterable[Any]:
         recorder = self.recorder
         made = recorder.made.get(id(value))
-        if made is not None and made.record[1]:
+        if made is not None and made.record is not NUMBER:
             record: Record = ["numpy", (made,), (), recorder.state.scopes, next(recorder.clock), LIKELY, True, 0]
             yield _Read(record, span)
             return

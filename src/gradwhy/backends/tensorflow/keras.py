@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import weakref
 from collections.abc import Callable
@@ -10,9 +11,13 @@ from typing import Any
 from gradwhy.backends.contract import Witness
 from gradwhy.backends.patches import Hooks
 from gradwhy.backends.tensorflow.doors import Doors
+from gradwhy.backends.tensorflow.frames import RawFrames, set_landmark, walk
 from gradwhy.backends.tensorflow.record import Recorder
 from gradwhy.backends.tensorflow.sources import key_of
 from gradwhy.flow import Text
+
+Entered = tuple[tuple["weakref.ref[Any]", ...], RawFrames | None]
+"""What was open before a layer's call."""
 
 _LAYER = "keras.src.layers.layer"
 _TRAINER = "keras.src.backend.tensorflow.trainer"
@@ -43,6 +48,10 @@ class Keras:
             return
         self.is_attached = True
         hooks = self._hooks
+        called = inspect.unwrap(layer.Layer.__call__).__code__
+        if called.co_filename == layer.__file__:
+            # Else somebody else has put a function of theirs there, whose file may be the user's.
+            set_landmark(called)
         hooks.wrap(layer.Layer, "__call__", "keras.call", before=self._enters, after=self._leaves, raised=self._leaves)
         hooks.wrap(
             optimizer.BaseOptimizer,
@@ -58,15 +67,18 @@ class Keras:
                 door = self._predicted(name)
                 hooks.wrap(trainer.TensorFlowTrainer, name, f"keras.{name}", before=self._predicts, after=door)
 
-    def _enters(self, args: tuple[Any, ...], kwargs: Any) -> bool:
+    def _enters(self, args: tuple[Any, ...], kwargs: Any) -> Entered:
         state = self.recorder.state
+        entered = state.layers, state.outer
         state.layers = (*state.layers, weakref.ref(args[0]))
-        return True
+        # No frame behind this call moves before it ends, so the ops in it need not look there again.
+        state.outer = walk(sys._getframe(3), state.outer)[0]
+        return entered
 
-    def _leaves(self, token: Any, result: Any, args: tuple[Any, ...], kwargs: Any) -> None:
-        if token:
+    def _leaves(self, entered: Entered | None, result: Any, args: tuple[Any, ...], kwargs: Any) -> None:
+        if entered is not None:
             state = self.recorder.state
-            state.layers = state.layers[:-1]
+            state.layers, state.outer = entered
 
     def _predicts(self, args: tuple[Any, ...], kwargs: Any) -> bool:
         return True

@@ -13,9 +13,10 @@ from gradwhy.backends.tensorflow import record as rec
 from gradwhy.backends.tensorflow.autograph import mapped_places
 from gradwhy.backends.tensorflow.describe import Slice
 from gradwhy.backends.tensorflow.doors import Doors
+from gradwhy.backends.tensorflow.frames import RawFrames, walk
 from gradwhy.backends.tensorflow.functions import Functions
 from gradwhy.backends.tensorflow.ops import Registry
-from gradwhy.backends.tensorflow.record import Recorder, walk
+from gradwhy.backends.tensorflow.record import Recorder
 from gradwhy.backends.tensorflow.scopes import Tapes, TapeScope
 from gradwhy.backends.tensorflow.sources import (
     SourceNames,
@@ -223,10 +224,10 @@ class Building:
         statuses: tuple[Status, ...],
         failure: Failure | None,
         frame: FrameType | None,
-        frames: rec.RawFrames,
+        frames: RawFrames,
         is_mine: bool,
         scope: TapeScope | None,
-        earlier: rec.RawFrames | None,
+        earlier: RawFrames | None,
         tape: Any,
     ) -> None:
         self.questions, self.kind, self.target, self.wanted = questions, kind, target, wanted

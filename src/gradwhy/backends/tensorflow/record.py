@@ -12,12 +12,10 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
-from gradwhy.source.positions import is_user_code
-
-RawFrames = tuple[tuple[CodeType, int], ...]
+from gradwhy.backends.tensorflow.frames import RawFrames, argument, walk, writing_frame
 
 OP, INPUTS, FRAMES, SCOPES, TIME, EXTRA, MINE, DTYPE = range(8)
 """The fields of a record. It is a list, because a class would cost twice as much and history is cut off in place.
@@ -51,7 +49,6 @@ WRITES = frozenset(
 )
 _HISTORY = 2
 """How many questions a value's full history outlives; older history becomes a summary."""
-_MOST_FRAMES = 16
 _MOST_LEAVES = 48
 _MOST_SUMMED = 200_000
 SUMMED_UP = "summed up"
@@ -97,12 +94,14 @@ class MadeVariable(Made):
 class ThreadState:
     """What is open on one thread. `body`: what the body of the `py_function` that has just run was given, and made."""
 
-    __slots__ = ("bases", "body", "is_backward", "is_muted", "is_ours", "layers", "scopes")
+    __slots__ = ("bases", "body", "is_backward", "is_muted", "is_ours", "layers", "outer", "scopes")
 
     def __init__(self) -> None:
         self.scopes: tuple[int, ...] = ()
         self.bases: tuple[tuple[int, ...], ...] = ()
         self.layers: tuple[weakref.ref[Any], ...] = ()
+        self.outer: RawFrames | None = None
+        """The user's frames behind the innermost call of a layer; None outside of all layers."""
         self.is_ours = False
         self.is_muted = False
         """Nothing is recorded: a gradient is computed that no other tape can ask about, or an optimizer works."""
@@ -227,7 +226,7 @@ class Recorder:
         if op_type in WRITES:
             self.on_write(op_type, found, frame)
             return
-        frames, mine = walk(frame)
+        frames, mine = walk(frame, state.outer)
         number = outputs[0]._datatype_enum() if outputs else 0
         record: Record = [op_type, tuple(found), frames, state.scopes, next(self.clock), None, mine, number]
         kind = Made
@@ -418,98 +417,3 @@ class GraphRecord:
 _NUMBER_MADE: Any = Written(NUMBER)
 
 BACKWARD = "backward"
-
-_OWN, _LIBRARY, _USERS, _RUNNER = range(4)
-_kinds: dict[int, int] = {}
-# An id is only good while its code lives, so every code object with a verdict is kept.
-_judged: list[CodeType] = []
-
-
-def _judge(code: CodeType) -> int:
-    """Whose code it is: TensorFlow's own, which hides nothing, another library's, the user's, or what runs the program."""
-    name = code.co_filename.replace("\\", "/")
-    if is_user_code(code):
-        kind = _USERS
-    elif name.endswith("/gradwhy/running/program.py"):
-        kind = _RUNNER
-    else:
-        kind = _OWN if "/tensorflow/python/" in name or "/gradwhy/" in name or "/wrapt/" in name else _LIBRARY
-    _judged.append(code)
-    _kinds[id(code)] = kind
-    return kind
-
-
-def walk(frame: FrameType | None) -> tuple[RawFrames, bool]:
-    """The user's frames from `frame` outwards, and whether nothing but TensorFlow's own code stands before the first.
-
-    This runs for every op, some twenty frames deep: what is inlined here is most of what observing costs.
-    """
-    kinds = _kinds
-    mine = True
-    found = None
-    while frame is not None:
-        code = frame.f_code
-        kind = kinds.get(id(code))
-        if kind is None:
-            kind = _judge(code)
-        if kind == 2:
-            if found is None:
-                found = [(code, frame.f_lasti)]
-            else:
-                found.append((code, frame.f_lasti))
-                if len(found) == _MOST_FRAMES:
-                    break
-        elif kind == 1:
-            if found is None:
-                mine = False
-        elif kind == 3:
-            break
-        frame = frame.f_back
-    return (tuple(found), mine) if found is not None else ((), False)
-
-
-_writers: dict[int, tuple[CodeType, bool]] = {}
-
-
-def _writes_for_others(code: CodeType) -> bool:
-    """Whether the code is the machinery of a variable, through which somebody else writes."""
-    known = _writers.get(id(code))
-    if known is None:
-        name = code.co_filename.replace("\\", "/")
-        own = "/tensorflow/python/" in name or "/gradwhy/" in name or "/wrapt/" in name
-        machinery = name.endswith(("/keras/src/backend/common/variables.py", "/keras/src/backend/tensorflow/core.py"))
-        known = _writers[id(code)] = (code, own or machinery)
-    return known[1]
-
-
-def writing_frame(frame: FrameType | None) -> FrameType | None:
-    """The user's frame that asked for a write; None where a library wrote for its own ends."""
-    while frame is not None and _writes_for_others(frame.f_code):
-        frame = frame.f_back
-    return frame if frame is not None and is_user_code(frame.f_code) else None
-
-
-_arguments: dict[int, tuple[CodeType, tuple[str, ...]]] = {}
-
-
-def argument(frame: FrameType, position: int, many: int) -> Any:
-    """What the calling `gen_*_ops` function was given for input number `position`, None where it cannot be told."""
-    code = frame.f_code
-    known = _arguments.get(id(code))
-    if known is None:
-        is_generated = code.co_filename.endswith("_ops.py") and "gen_" in code.co_filename
-        known = _arguments[id(code)] = (code, code.co_varnames[: code.co_argcount] if is_generated else ())
-    names = known[1]
-    if not names:
-        return None
-    given = frame.f_locals
-    if position < len(names):
-        value = given.get(names[position])
-        if not isinstance(value, (list, tuple)):
-            return value
-    # A list of inputs stands in one argument, before or after single ones.
-    flat: list[Any] = []
-    for name in names:
-        value = given.get(name)
-        flat.extend(value if isinstance(value, (list, tuple)) else [value])
-    return flat[position] if position < len(flat) else None

@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradwhy.backends.patches import Hooks
-from gradwhy.backends.tensorflow.record import Made, RawFrames, Recorder, walk
+from gradwhy.backends.tensorflow.frames import RawFrames, walk
+from gradwhy.backends.tensorflow.record import Made, Recorder
+
+_MOST_SCOPES = 512
+"""How many tapes are remembered: each holds what it watched, and how that was made."""
 
 
 @dataclass(slots=True)
@@ -102,8 +106,8 @@ class Tapes:
 
     def _drop_old(self) -> None:
         """Keep the table of scopes bounded: a run of a million steps opens a million tapes."""
-        if len(self.scopes) > 4096:
-            for number in list(self.scopes)[:2048]:
+        if len(self.scopes) > _MOST_SCOPES:
+            for number in list(self.scopes)[: _MOST_SCOPES // 2]:
                 if self.scopes[number].end is not None:
                     del self.scopes[number]
 
