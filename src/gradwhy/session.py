@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import threading
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gradwhy.backends.contract import Answer
@@ -254,9 +254,21 @@ class Session:
         severity = told.finding.severity
         if told.is_fatal:
             severity = Severity.ERROR
-        elif counts and symptom in (Status.NONE, Status.ZERO) and all(Status.OK in count for count in counts):
+        elif symptom in (Status.NONE, Status.ZERO) and self._comes_and_goes(told, counts):
             severity = Severity.NOTE
         return replace(told.finding, times=max(times, 1), severity=severity)
+
+    def _comes_and_goes(self, told: _Told, counts: Sequence[Mapping[Status, int]]) -> bool:
+        """Whether every source got its gradient in another repetition.
+
+        One that got it until something cut it off, and never again, has lost it: unless the target only stopped using it.
+        """
+        is_left_out = told.finding.cause == "unused"
+        for index, count in zip(told.sources, counts, strict=True):
+            before = told.asked.first_wrong.get(index, 1) - 1
+            if count.get(Status.OK, 0) <= (0 if is_left_out else before):
+                return False
+        return bool(counts)
 
     def _blame(self, problem: BaseException) -> None:
         """Mark the findings of the last question as what the program ended by, if it did."""

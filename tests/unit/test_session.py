@@ -170,6 +170,15 @@ def test_source_that_got_a_gradient_in_another_repetition_is_only_noted() -> Non
     assert backend.session.report().findings[0].severity is Severity.NOTE
 
 
+def test_source_that_had_a_gradient_until_it_lost_it_for_good_is_no_note() -> None:
+    backend = Backend(session())
+    backend.ask(OK)
+    backend.ask(NONE)
+    assert backend.session.report().findings[0].severity is Severity.WARNING
+    backend.ask(OK)
+    assert backend.session.report().findings[0].severity is Severity.NOTE
+
+
 def test_one_source_that_never_got_a_gradient_keeps_the_severity() -> None:
     backend = Backend(session())
     backend.ask(NONE, NONE)
