@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradwhy.backends.tensorflow.record import RawFrames
+from gradwhy.backends.tensorflow.frames import RawFrames
 from gradwhy.flow import Place, Span
 from gradwhy.source.files import read, shown_path
 from gradwhy.source.locate import span_of_syntax
@@ -27,12 +27,27 @@ def mapped_places(frames: RawFrames, tf_stack: Any, called: str = "") -> tuple[P
     """
     if not any(is_generated(code.co_filename) for code, _ in frames):
         return places_of(frames)
-    # TensorFlow's stack also holds what runs on our behalf since the question was put: the outermost frames are its own.
-    found = places_of_stack(tf_stack.extract_stack())[-len(frames) :]
+    found = _matching(places_of_stack(tf_stack.extract_stack()), [_name(code.co_name) for code, _ in frames])
     if called and found:
         first = found[0]
         found = (Place(call_in_line(first.span, called) or first.span, first.function), *found[1:])
     return found
+
+
+def _matching(places: tuple[Place, ...], names: list[str]) -> tuple[Place, ...]:
+    """The part of TensorFlow's stack that shows the frames of these names, innermost first.
+
+    TensorFlow's stack also holds what runs on our behalf since the question was put, and what started the program.
+    """
+    size = len(names)
+    for start in range(len(places) - size + 1):
+        if [place.function for place in places[start : start + size]] == names:
+            return places[start : start + size]
+    return places[-size:]
+
+
+def _name(generated: str) -> str:
+    return generated.removeprefix("tf__")
 
 
 def places_of_stack(stack: Any) -> tuple[Place, ...]:
