@@ -59,10 +59,12 @@ def keeping_graphs(program: str, *arguments: str) -> int:
 
 
 def seed() -> None:
-    """Make NumPy's and Python's own random numbers the same in every run: some programs print what they computed of them."""
+    """Make the random numbers of Python, NumPy and TensorFlow the same in every run: some programs print what they computed of them."""
     random.seed(0)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(0)
+    if "tensorflow" in sys.modules:
+        sys.modules["tensorflow"].random.set_seed(0)
 
 
 def gradwhy(*arguments: str) -> int:
