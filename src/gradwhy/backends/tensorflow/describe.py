@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import deque
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 from gradwhy.backends.tensorflow import record as rec
@@ -290,14 +291,13 @@ def _shape(tensor: Any) -> tuple[int | None, ...] | None:
 
 def _custom_fed(made: Any, position: int, custom: CustomGradient) -> Fed:
     if position in custom.given_none or position in custom.given_zero:
-        span = _return_span(custom.function, position, is_none=position in custom.given_none)
+        span = _return_span(custom.code, position, is_none=position in custom.given_none)
         return Fed(made, Passage.CUT, Barrier.CUSTOM, span=span)
     return Fed(made)
 
 
-def _return_span(function: Any, position: int, *, is_none: bool) -> Span | None:
+def _return_span(code: CodeType | None, position: int, *, is_none: bool) -> Span | None:
     """The statement of a user's gradient function that gave nothing for an input; the input's own part where it can be told."""
-    code = getattr(function, "__code__", None)
     file = read(code.co_filename) if code is not None else None
     if code is None or file is None or file.tree is None:
         return None

@@ -6,7 +6,7 @@ import sys
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Iterable
-from types import FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from gradwhy.backends.patches import Hooks
@@ -39,12 +39,12 @@ _EXITS = {
 
 
 class CustomGradient:
-    """A user-defined gradient: its function, and for which inputs it gave None or zeros."""
+    """A user-defined gradient: its function's code, and for which inputs it gave None or zeros."""
 
-    __slots__ = ("function", "given_none", "given_zero")
+    __slots__ = ("code", "given_none", "given_zero")
 
-    def __init__(self, function: Any) -> None:
-        self.function = function
+    def __init__(self, code: CodeType | None) -> None:
+        self.code = code
         self.given_none: set[int] = set()
         self.given_zero: set[int] = set()
 
@@ -114,7 +114,7 @@ class Doors:
 
     def left(self, tensor: Any, result: Any, said: str, frame: FrameType | None) -> None:
         """`tensor` left the framework as `result`."""
-        made = self.recorder.made.get(id(tensor))
+        made = self.recorder.seen(tensor)
         if made is None or made.record is NUMBER:
             return
         self.note_exit((made,), result, said, frame)
@@ -171,11 +171,11 @@ class Doors:
 
     def _number(self, tensor: Any) -> None:
         # TensorFlow keeps some numbers for itself and hands the same tensor out again.
-        if id(tensor) not in self.recorder.made:
+        if self.recorder.seen(tensor) is None:
             self.recorder.number(tensor)
 
     def _converted(self, result: Any, given: Any) -> None:
-        if given is not result and not self.recorder.state.is_ours and id(result) not in self.recorder.made:
+        if given is not result and not self.recorder.state.is_ours and self.recorder.seen(result) is None:
             self.entered(result, given, sys._getframe(2))
 
     def entered(self, tensor: Any, given: Any, frame: FrameType) -> Made:
@@ -262,7 +262,7 @@ class Doors:
 
     def _as_exit(self, value: Any, name: str, span: Any, frame: FrameType) -> Iterable[Any]:
         recorder = self.recorder
-        made = recorder.made.get(id(value))
+        made = recorder.seen(value)
         if made is not None and made.record is not NUMBER:
             record: Record = ["numpy", (made,), (), recorder.state.scopes, next(recorder.clock), LIKELY, True, 0]
             yield _Read(record, span)
@@ -304,7 +304,7 @@ class Doors:
 
     def _py_ends(self, token: Any, result: Any, args: tuple[Any, ...], kwargs: Any) -> None:
         outputs = result if isinstance(result, (list, tuple)) else [result]
-        made = tuple(self.recorder.made.get(id(t)) for t in outputs)
+        made = tuple(self.recorder.seen(t) for t in outputs)
         self.recorder.state.body = (token, made)
 
     # User-defined gradients
@@ -331,7 +331,9 @@ class Doors:
         name, outputs, inputs, backward = (*args, *(kwargs[n] for n in names[len(args) :]))[:4]
         recorder = self.recorder
         frames, mine = walk(caller)
-        custom = CustomGradient(_user_function(backward))
+        function = _user_function(backward)
+        # The function itself would keep alive all that it closes over.
+        custom = CustomGradient(function.__code__ if function is not None else None)
         made = tuple(recorder.of(t) for t in inputs)
         number = dtype_number(outputs[0]) if outputs else 0
         record: Record = [

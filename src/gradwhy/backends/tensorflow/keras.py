@@ -89,7 +89,7 @@ class Keras:
             model, given = args[0], args[1] if len(args) > 1 else kwargs.get("x")
             recorder = self.recorder
             inputs = [recorder.of(key) for v in model_variables(model) if (key := key_of(v)) is not None]
-            known = recorder.made.get(id(given))
+            known = recorder.seen(given)
             if known is not None:
                 inputs.append(known)
             for array in result if isinstance(result, (list, tuple)) else [result]:

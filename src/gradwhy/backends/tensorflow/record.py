@@ -1,7 +1,7 @@
 """One small record an op: what it was, which records its inputs came from, where it ran, and in which scopes.
 
-A record hangs on the tensors that the op made, by weak reference. It dies with the last of them, unless a record of a
-living tensor was made from it. No tensor is kept alive.
+A record hangs on the tensors that the op made, by weak reference. It goes soon after the last of them, unless a record of
+a living tensor was made from it. No tensor is kept alive.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -49,6 +50,10 @@ WRITES = frozenset(
 )
 _HISTORY = 2
 """How many questions a value's full history outlives; older history becomes a summary."""
+_LONGEST_AGE = 20_000
+"""As many ops without a question count as one, so that a program that asks none has a bounded history, too."""
+_SWEEP = 4096
+"""After how many ops, at least, the records of dead tensors are let go."""
 _MOST_LEAVES = 48
 _MOST_SUMMED = 200_000
 SUMMED_UP = "summed up"
@@ -71,9 +76,8 @@ class Made(weakref.ref):  # type: ignore[type-arg]
     What few tensors need has a subclass of its own, because setting an attribute costs as much as looking a tensor up.
     """
 
-    __slots__ = ("key", "record")
+    __slots__ = ("record",)
 
-    key: int
     record: Record
     index = 0
     written: tuple[Any, ...] = ()
@@ -116,21 +120,12 @@ class Recorder:
         self.made: dict[int, Made] = {}
         self.clock = count(1)
         self._threads = threading.local()
-        self.epochs: list[int] = []
-        self.limit = 0
+        self.sweep_at = _SWEEP
+        self.asked_at = 0
+        self.carried: deque[dict[int, Record]] = deque([{}])
+        """For each of the last questions, the records older than its ops that they were made from."""
         self.custom_none: dict[str, set[int]] = {}
         self.graphs: weakref.WeakKeyDictionary[Any, GraphRecord] = weakref.WeakKeyDictionary()
-        self._forget = self._forgetter()
-
-    def _forgetter(self) -> Any:
-        made = self.made
-
-        def forget(dead: Made) -> None:
-            # A dead tensor's id may already belong to another one.
-            if made.get(dead.key) is dead:
-                del made[dead.key]
-
-        return forget
 
     @property
     def state(self) -> ThreadState:
@@ -143,12 +138,11 @@ class Recorder:
 
     def keep(self, tensor: Any, record: Record, index: int = 0) -> Made:
         """Hang `record` on `tensor`, its output number `index`."""
-        made = (MadeBeside if index else Made)(tensor, self._forget)
-        made.key = id(tensor)
+        made = (MadeBeside if index else Made)(tensor)
         made.record = record
         if index:
             made.index = index
-        self.made[made.key] = made
+        self.made[id(tensor)] = made
         return made
 
     def leaf(self, tensor: Any, frames: RawFrames = ()) -> Made:
@@ -158,21 +152,35 @@ class Recorder:
         if number != _RESOURCE:
             return self.keep(tensor, record)
         record[OP] = VARIABLE
-        made = MadeVariable(tensor, self._forget)
-        made.key, made.record, made.written = id(tensor), record, ()
-        self.made[made.key] = made
+        made = MadeVariable(tensor)
+        made.record, made.written = record, ()
+        self.made[id(tensor)] = made
         return made
 
     def number(self, tensor: Any) -> None:
         """`tensor` as a number that stands in the program's text, of which there is no more to know."""
-        made = Made(tensor, self._forget)
-        made.key = key = id(tensor)
+        self.made[id(tensor)] = made = Made(tensor)
         made.record = NUMBER
-        self.made[key] = made
+
+    def seen(self, tensor: Any) -> Made | None:
+        """What is known of `tensor`, None where it was never met."""
+        made = self.made.get(id(tensor))
+        # A callback at every tensor's death would cost more than to look whether its id belongs to another one by now.
+        return made if made is not None and made() is tensor else None
+
+    def sweep(self, time: int) -> None:
+        """Let go of what is known of dead tensors."""
+        known = self.made
+        for key, made in list(known.items()):
+            if made() is None and known.get(key) is made:
+                del known[key]
+        self.sweep_at = time + max(_SWEEP, len(known))
+        if time - self.asked_at > _LONGEST_AGE:
+            self.question_answered()
 
     def of(self, tensor: Any) -> Made:
         """What is known of `tensor`."""
-        made = self.made.get(id(tensor))
+        made = self.seen(tensor)
         if made is None:
             return self.leaf(tensor)
         if made.record is NUMBER:
@@ -193,11 +201,11 @@ class Recorder:
 
     def keep_gradients(self, gradients: Sequence[Any], given: Sequence[Any], frame: FrameType | None) -> None:
         """Record gradients whose ops were not: one op each, made from the target and the sources."""
-        inputs = tuple(m for t in given if (m := self.made.get(id(t))) is not None)
+        inputs = tuple(m for t in given if (m := self.seen(t)) is not None)
         frames, mine = walk(frame)
         for gradient in gradients:
             tensor = getattr(gradient, "values", gradient) if hasattr(gradient, "indices") else gradient
-            if tensor is not None and hasattr(tensor, "_numpy_internal") and id(tensor) not in self.made:
+            if tensor is not None and hasattr(tensor, "_numpy_internal") and self.seen(tensor) is None:
                 scopes, time = self.state.scopes, next(self.clock)
                 self.keep(tensor, ["gradient", inputs, frames, scopes, time, BACKWARD, mine, dtype_number(tensor)])
 
@@ -214,27 +222,31 @@ class Recorder:
                 self.on_muted_write(inputs)
             return
         frame = sys._getframe(2)
-        known, limit = self.made, self.limit
+        known, asked_at = self.made, self.asked_at
         found = []
         for position, tensor in enumerate(inputs):
             made = known.get(id(tensor))
-            if made is None:
+            if made is None or made() is not tensor:
                 made = self.unseen(tensor, position, len(inputs), frame)
-            elif made.record[TIME] < limit and made.record[INPUTS]:
-                self.on_old(made.record)
+            elif made.record[TIME] < asked_at and made.record[INPUTS]:
+                self.carried[-1][id(made.record)] = made.record
             found.append(made)
         if op_type in WRITES:
             self.on_write(op_type, found, frame)
             return
         frames, mine = walk(frame, state.outer)
         number = outputs[0]._datatype_enum() if outputs else 0
-        record: Record = [op_type, tuple(found), frames, state.scopes, next(self.clock), None, mine, number]
+        time = next(self.clock)
+        if time > self.sweep_at:
+            self.sweep(time)
+        record: Record = [op_type, tuple(found), frames, state.scopes, time, None, mine, number]
         kind = Made
         if op_type in READS:
             record[EXTRA] = state.layers
             written = found[0].written
             if written:
                 record[INPUTS] = (*found, *written)
+                self.carried[-1].update((id(w.record), w.record) for w in written if w.record[TIME] < asked_at)
         elif state.is_backward:
             record[EXTRA] = BACKWARD
         elif op_type == "VarHandleOp":
@@ -245,11 +257,9 @@ class Recorder:
         elif op_type == "EagerPyFunc" and state.body is not None:
             self.on_py_function(record, found)
         if outputs:
-            forget = self._forget
-            made = kind(outputs[0], forget)
-            made.key = key = id(outputs[0])
+            output = outputs[0]
+            known[id(output)] = made = kind(output)
             made.record = record
-            known[key] = made
             if kind is MadeVariable:
                 made.written = ()
             if len(outputs) > 1:
@@ -258,14 +268,15 @@ class Recorder:
 
     def on_old(self, record: Record) -> None:
         """A value was read that is older than the last questions: only what it began with is kept of its history."""
-        if record[OP] is VARIABLE:
-            record = record[INPUTS][0].record
+        if record[OP] is VARIABLE or record[EXTRA] is WRITTEN:
+            # That it was written, or became a variable, is what matters of it.
+            record = record[INPUTS][-1].record
         if record[INPUTS] and record[OP] is not VARIABLE and record[EXTRA] is not SUMMED_UP:
             sum_up(record)
 
     def on_muted_write(self, inputs: Sequence[Any]) -> None:
         """An optimizer wrote a variable: what the user had written there is gone."""
-        variable = self.made.get(id(inputs[0]))
+        variable = self.seen(inputs[0])
         if variable is not None and variable.written:
             variable.written = ()
 
@@ -335,10 +346,12 @@ class Recorder:
         entry.ops[op_name] = (self.state.scopes, next(self.clock), self.state.layers, self.state.is_backward)
 
     def question_answered(self) -> None:
-        """Move on one question: history older than the last ones is summed up when it is next touched."""
-        self.epochs.append(next(self.clock))
-        if len(self.epochs) > _HISTORY:
-            self.limit = self.epochs.pop(0)
+        """Move on one question: of history older than the last ones, no more than a summary is kept."""
+        self.asked_at = next(self.clock)
+        self.carried.append({})
+        if len(self.carried) > _HISTORY + 1:
+            for record in self.carried.popleft().values():
+                self.on_old(record)
 
 
 def dtype_number(tensor: Any) -> int:
@@ -376,7 +389,9 @@ def sum_up(record: Record) -> None:
                 first_ops.setdefault(id(made), (made, at))
             elif before[EXTRA] is SUMMED_UP:
                 for begun in before[INPUTS]:
-                    first_ops.setdefault(id(begun), (begun, begun.record))
+                    # A variable read in every step is one beginning, not one for each step.
+                    read = begun.record[INPUTS] if isinstance(begun, Written) else ()
+                    first_ops.setdefault(id(read[0] if read else begun), (begun, begun.record))
             elif id(before) not in seen:
                 seen.add(id(before))
                 todo.append(before)

@@ -192,7 +192,7 @@ def zipped_with(text: str | None) -> str | None:
 
 def definition_of(recorder: Recorder, key: Any) -> Span | None:
     """Where the program made a source, None where that was not seen."""
-    made = recorder.made.get(id(key))
+    made = recorder.seen(key)
     if made is None or not made.record[rec.FRAMES]:
         return None
     places = places_of(made.record[rec.FRAMES][:1])
