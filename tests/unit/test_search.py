@@ -282,14 +282,15 @@ def cuts_of(program: Program, held: set[int], path: list[Edge]) -> list[Told]:
     return found
 
 
-def cost_of(program: Program, held: set[int], path: list[Edge]) -> tuple[int, int, int, int, int]:
+def cost_of(program: Program, held: set[int], path: list[Edge]) -> tuple[int, int, int, int, int, int]:
     cuts = cuts_of(program, held, path)
     kinds = {Barrier.INDEX, Barrier.SHAPE, Barrier.CONDITION, Barrier.SAMPLE}
     without_derivative = sum(edge.passage is Passage.NOTHING or edge.barrier in kinds for _, edge in path)
     inferred = sum(not edge.is_observed for _, edge in path)
+    meant = sum(own_barrier(edge) is Barrier.STOPPED for _, edge in path)
     # Where a region ends, seen from the source, the value goes on: that op says whose the cut is.
     in_library = sum(not path[cut.steps[-1]][0].is_user_code for cut in cuts)
-    return without_derivative, len(cuts), inferred, in_library, len(path)
+    return without_derivative, len(cuts), inferred, meant, in_library, len(path)
 
 
 def told_by(path: Path) -> list[Told]:

@@ -10,9 +10,9 @@ from itertools import count
 from gradwhy.diagnose.recording import Recording, carries_nothing
 from gradwhy.flow import Barrier, Input, Op
 
-Cost = tuple[int, int, int, int, int]
-"""What is compared, in this order: passages that carry no derivative, cut regions, inferred links, regions outside the
-user's code, length."""
+Cost = tuple[int, int, int, int, int, int]
+"""What is compared, in this order: passages that carry no derivative, cut regions, inferred links, ops that stop
+gradients on purpose, regions outside the user's code, length."""
 
 _Open = tuple[Barrier | None, tuple[Barrier, int | None] | None]
 """The barrier of an op itself, and one of a scope, that lie open towards the source: what the next edge may continue."""
@@ -21,7 +21,7 @@ _LIMITS = frozenset({Barrier.BEFORE, Barrier.AFTER, Barrier.PAUSED, Barrier.UNWA
 """The barriers that are due to when an op ran, and to what was watched."""
 
 _CLOSED: _Open = (None, None)
-_FREE: Cost = (0, 0, 0, 0, 0)
+_FREE: Cost = (0, 0, 0, 0, 0, 0)
 _MAX_OTHERS = 3
 
 
@@ -108,7 +108,9 @@ def _step_cost(nearer: _Open, passed: Passed) -> Cost:
     own, limit = _continues(nearer, passed)
     opened = int(passed.own is not None and not own) + int(passed.limit is not None and not limit)
     outside = opened if not passed.op.is_user_code else 0
-    return (int(carries_nothing(passed.edge)), opened, int(not passed.edge.is_observed), outside, 1)
+    # What stops a gradient on purpose was likely meant so: of two ways the other one is the surprise.
+    meant = int(passed.own is Barrier.STOPPED)
+    return (int(carries_nothing(passed.edge)), opened, int(not passed.edge.is_observed), meant, outside, 1)
 
 
 def cheapest(
@@ -183,7 +185,7 @@ class _Search:
 
 
 def _sum(a: Cost, b: Cost) -> Cost:
-    return (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4])
+    return (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4], a[5] + b[5])
 
 
 def _regions(steps: tuple[Passed, ...]) -> Iterator[tuple[int, Region]]:
