@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gradwhy.diagnose.paths import Passed, Path, Region
 from gradwhy.diagnose.recording import Recording
 from gradwhy.flow import Asked, Label, Question, Severity, SourceFact, Span, Status, Text, Unrecorded
+from gradwhy.source.locate import in_same_function
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,6 @@ def call_site(passed: Passed, lost: Lost) -> Span | None:
     places = passed.op.places
     if home is None or len(places) < 2:
         return None
-    asking = {p.function for p in lost.question.places if p.span.file == home.file}
-    for place in places[1:]:
-        if place.span.file == home.file and place.function in asking and place.function != places[0].function:
-            return place.span
-    return None
+    if in_same_function(places[0].span, home):
+        return None
+    return next((place.span for place in places[1:] if in_same_function(place.span, home)), None)

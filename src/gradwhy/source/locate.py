@@ -137,3 +137,14 @@ def _covering_child(part: ast.AST, start: Position, end: Position, *, statements
             elif (line, offset) <= start and end <= (end_line, end_offset):
                 return child
     return None
+
+
+def in_same_function(one: Span, other: Span) -> bool:
+    """Whether two spans stand in the text of the same function, or both in the same module outside of all functions."""
+    return one.file == other.file and _function_of(one) == _function_of(other)
+
+
+def _function_of(span: Span) -> int:
+    """The line of the innermost function whose text holds the span, 0 for none."""
+    holders = [p for p in path_to(span) if isinstance(p, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
+    return holders[-1].lineno if holders else 0
