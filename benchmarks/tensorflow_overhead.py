@@ -13,12 +13,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +28,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 
 import keras
 import tensorflow as tf
+from ratios import Step, interval, seconds
 from tensorflow.python.framework import op_callbacks
 
 import gradwhy
@@ -37,10 +36,8 @@ from gradwhy.running.attach import Attachments
 from gradwhy.session import Session
 
 PLAIN, GRADWHY, DEBUGGER, CHECK_NUMERICS = "plain", "gradwhy", "Debugger V2", "check_numerics"
-RESAMPLES = 4_000
+NO_OP = "empty callback"
 FIRST_OF_LONG = 20_000
-
-Step = Callable[[], object]
 
 
 # --- what runs
@@ -173,22 +170,28 @@ def checked() -> Iterator[None]:
 
 
 @contextmanager
+def heard() -> Iterator[None]:
+    """An op callback that does nothing: no observer that hears of every op can cost less."""
+
+    def callback(op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
+        return
+
+    op_callbacks.add_op_callback(callback)
+    try:
+        yield
+    finally:
+        op_callbacks.remove_op_callback(callback)
+
+
+@contextmanager
 def alone() -> Iterator[None]:
     yield
 
 
-CONTESTANTS = {PLAIN: alone, GRADWHY: observed, DEBUGGER: dumped, CHECK_NUMERICS: checked}
+CONTESTANTS = {PLAIN: alone, NO_OP: heard, GRADWHY: observed, DEBUGGER: dumped, CHECK_NUMERICS: checked}
 
 
 # --- time
-
-
-def seconds(step: Step, times: int) -> float:
-    """Processor time of `times` steps, on all threads."""
-    start = time.process_time()
-    for _ in range(times):
-        step()
-    return time.process_time() - start
 
 
 def paired_times(program: Program, tools: list[str], pairs: int) -> dict[str, list[tuple[float, float]]]:
@@ -229,13 +232,6 @@ def ops_in(step: Step) -> int:
     finally:
         op_callbacks.remove_op_callback(count)
     return seen
-
-
-def interval(ratios: list[float]) -> tuple[float, float, float]:
-    """The median of ratios, and the ends of its 95 % bootstrap interval."""
-    chance = random.Random(0)
-    medians = sorted(statistics.median(chance.choices(ratios, k=len(ratios))) for _ in range(RESAMPLES))
-    return statistics.median(ratios), medians[int(0.025 * RESAMPLES)], medians[int(0.975 * RESAMPLES)]
 
 
 def show_times(program: Program, tools: list[str], pairs: int) -> None:
@@ -349,6 +345,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, help="how many pairs for each ratio")
     given = parser.parse_args()
     tools = [GRADWHY] if given.alone else [GRADWHY, DEBUGGER, CHECK_NUMERICS]
+    timed = [NO_OP, *tools]
     pairs = given.pairs or (5 if given.quick else 15)
     keras.utils.set_random_seed(0)
     print(
@@ -356,7 +353,7 @@ def main() -> None:
     )
     for program in PROGRAMS:
         if not given.only or given.only in program.name:
-            show_times(program, tools, pairs)
+            show_times(program, timed, pairs)
     if not given.only or given.only in "tf.function step":
         show_calls()
     if not given.only or given.only == "memory":
