@@ -39,8 +39,12 @@ class Feeding:
 
 
 @lru_cache(maxsize=4096)
-def feeding_names(code: CodeType, lasti: int) -> Feeding | None:
-    """What feeds the expression that runs at `lasti` of `code`; None where its text cannot be read."""
+def feeding_names(code: CodeType, lasti: int, only: frozenset[str] | None = None) -> Feeding | None:
+    """What feeds the expression that runs at `lasti` of `code`; None where its text cannot be read.
+
+    `only` holds the names to follow where not everything that the expression reads is meant. Where it reads none of them, what
+    is meant is computed in the expression itself.
+    """
     span = span_of(code, lasti)
     file = read(span.file) if span else None
     if span is None or file is None:
@@ -48,7 +52,7 @@ def feeding_names(code: CodeType, lasti: int) -> Feeding | None:
     expression, statement = expression_at(span) if span.column else None, statement_at(span)
     if statement is None:
         return None
-    return _Reader(file, span, _scope_of(span)).trace(expression or statement, statement)
+    return _Reader(file, span, _scope_of(span)).trace(expression or statement, statement, only)
 
 
 def leaving_call(function: Any) -> Span | None:
@@ -75,9 +79,10 @@ class _Reader:
         self.names: dict[str, Span] = {}
         self.lines: set[int] = set()
 
-    def trace(self, part: ast.AST, statement: ast.stmt) -> Feeding:
-        todo = list(_reads(part))
-        self.note(statement)
+    def trace(self, part: ast.AST, statement: ast.stmt, only: frozenset[str] | None) -> Feeding:
+        todo = [(name, reader) for name, reader in _reads(part) if only is None or name in only]
+        if only is None or not todo:
+            self.note(statement)
         seen: set[str] = set()
         while todo and len(seen) < _MOST_STEPS:
             name, reader = todo.pop(0)

@@ -36,6 +36,8 @@ from gradwhy.source.positions import places_of
 from gradwhy.source.statements import with_header_span
 
 _MOST_OPS = 60_000
+_PASSING = frozenset({"py_function", "ReadVariableOp", "gradient", "MakeIterator"}) | rec.STATE_READS
+"""Ops that give what they were given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +175,11 @@ class Slice:
             return [Fed(i, Passage.CUT, Barrier.WRITE) for i in inputs]
         if extra in (HOST, LIKELY):
             return [Fed(i, Passage.CUT, Barrier.HOST, extra == HOST) for i in inputs]
-        if extra is rec.SUMMED_UP or extra is rec.BODY or op in ("py_function", "ReadVariableOp", "gradient"):
+        if extra is rec.SUMMED_UP or extra is rec.BODY or op in _PASSING:
             return [Fed(i) for i in inputs]
+        if op.endswith(("Dataset", "DatasetV2", "DatasetV3", "DatasetV4")):
+            # A data set holds the numbers, and knows nothing of gradients.
+            return [Fed(i, Passage.CUT, Barrier.HOST) if self.given_dtype(i) else Fed(i) for i in inputs]
         if isinstance(extra, CustomGradient):
             return [_custom_fed(i, position, extra) for position, i in enumerate(inputs)]
         made = self.dtype(record, index, None)

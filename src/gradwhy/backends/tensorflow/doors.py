@@ -12,7 +12,7 @@ from typing import Any
 from gradwhy.backends.patches import Hooks
 from gradwhy.backends.tensorflow.frames import walk
 from gradwhy.backends.tensorflow.record import LEAF, NUMBER, Made, Record, Recorder, Written, dtype_number
-from gradwhy.host.reading import feeding_names, inner_exit, resolved
+from gradwhy.host.reading import Feeding, feeding_names, inner_exit, resolved
 from gradwhy.source.positions import is_user_code
 
 _MOST_FLOATS = 4096
@@ -135,8 +135,10 @@ class Doors:
                 self.floats.setdefault(float(result), []).append(exit)
             else:
                 self._note_array(result, exit)
-        code, lasti = frames[0]
-        self.exits.setdefault(id(code), deque(maxlen=_MOST_EXITS)).append((lasti, exit))
+        recorder.has_exits = True
+        # Whoever called the function in which a value left may use what the function made of it.
+        for code, lasti in frames:
+            self.exits.setdefault(id(code), deque(maxlen=_MOST_EXITS)).append((lasti, exit))
 
     def _note_array(self, array: Any, exit: Written) -> None:
         key = id(array)
@@ -154,14 +156,14 @@ class Doors:
     # Coming back
 
     def _watched_conversion(self, original: Any, converted: Any) -> Any:
-        floats = self.floats
+        recorder = self.recorder
         number = self._hooks.guarded("tensorflow.number", self._number)
 
         def convert_to_eager_tensor(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
             # Most of what is converted is a number in the program's text. That it is none of the rest is all there is to know.
             kind = type(args[0]) if args else None
-            if kind is int or kind is str or kind is bool or (kind is float and args[0] not in floats):
+            if kind is int or kind is str or kind is bool or (kind is float and not recorder.has_exits):
                 number(result)
                 return result
             converted(result, args[0] if args else kwargs["value"])
@@ -181,8 +183,12 @@ class Doors:
     def entered(self, tensor: Any, given: Any, frame: FrameType) -> Made:
         """`tensor` was made from the host value `given`, which may have left the framework before."""
         recorder = self.recorder
-        frames, mine = walk(frame)
         sources, is_observed = self.origins(given), True
+        if type(given) is float and not sources:
+            sources, is_observed = self.computed(given, frame), False
+            if not sources:
+                return recorder.number(tensor)
+        frames, mine = walk(frame)
         if not sources and frames and not recorder.state.is_backward and _has_floats(given):
             sources, is_observed = self.likely(given, frame), False
         record: Record = [
@@ -237,16 +243,30 @@ class Doors:
         exits = self.floats.get(value, ())
         return exits[0] if len(exits) == 1 and value not in (0.0, 1.0) else None
 
-    def likely(self, given: Any, frame: FrameType | None) -> list[Any]:
-        """The values from which, by the text of the function, a host value was likely computed."""
-        while frame is not None and not _is_users(frame):
-            frame = frame.f_back
-        if frame is None:
+    def computed(self, number: float, frame: FrameType | None) -> list[Any]:
+        """The values that left in the lines in which a Python number was computed; none for one that stands in the text."""
+        frame = _users_frame(frame)
+        if frame is None or self.recorder.state.is_backward or not self.exits.get(id(frame.f_code)):
             return []
+        if self.inferred.get((id(frame.f_code), frame.f_lasti), 0) >= _MOST_INFERRED:
+            return []
+        only = frozenset(name for name, value in frame.f_locals.items() if value is number)
+        feeding = self._feeding(frame, only)
+        if feeding is None:
+            return []
+        found = [exit for lasti, exit in self.exits[id(frame.f_code)] if feeding.covers(frame.f_code, lasti)]
+        return list(dict.fromkeys(found))
+
+    def _feeding(self, frame: FrameType, only: frozenset[str] | None = None) -> Feeding | None:
         place = (id(frame.f_code), frame.f_lasti)
         self.inferred[place] = self.inferred.get(place, 0) + 1
-        feeding = feeding_names(frame.f_code, frame.f_lasti) if self.inferred[place] <= _MOST_INFERRED else None
-        if feeding is None:
+        return feeding_names(frame.f_code, frame.f_lasti, only) if self.inferred[place] <= _MOST_INFERRED else None
+
+    def likely(self, given: Any, frame: FrameType | None) -> list[Any]:
+        """The values from which, by the text of the function, a host value was likely computed."""
+        frame = _users_frame(frame)
+        feeding = self._feeding(frame) if frame is not None else None
+        if feeding is None or frame is None:
             return []
         found: list[Any] = []
         names = dict(frame.f_globals) if frame.f_locals is frame.f_globals else frame.f_locals
@@ -367,8 +387,11 @@ def _made_of(recorder: Recorder, given: Any) -> Made | None:
     return recorder.of(key) if hasattr(key, "_numpy_internal") or handle is not None else None
 
 
-def _is_users(frame: FrameType) -> bool:
-    return is_user_code(frame.f_code)
+def _users_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the user's own code."""
+    while frame is not None and not is_user_code(frame.f_code):
+        frame = frame.f_back
+    return frame
 
 
 def _is_real(value: Any) -> bool:

@@ -81,6 +81,8 @@ def _writes_for_others(code: CodeType) -> bool:
         name = code.co_filename.replace("\\", "/")
         own = "/tensorflow/python/" in name or "/gradwhy/" in name or "/wrapt/" in name
         machinery = name.endswith(("/keras/src/backend/common/variables.py", "/keras/src/backend/tensorflow/core.py"))
+        # A metric keeps what the user's own code gives it, unless a trainer stands in between.
+        machinery = machinery or "/keras/src/metrics/" in name
         known = _writers[id(code)] = (code, own or machinery)
     return known[1]
 

@@ -287,6 +287,7 @@ class Building:
                 status,
                 facts_of(given) | self.extra_facts,
                 definition_of(q.recorder, key_of(given)),
+                self.last_use(given) if number is None else None,
             )
             for given, number, status in zip(self.wanted, numbers, self.statuses, strict=True)
             if number is not None or not self.only_reached
@@ -320,6 +321,15 @@ class Building:
         if hasattr(key, "_numpy_internal"):
             return self.questions.recorder.of(key)
         return slice_.graphs.symbol(key) if slice_ is not None and hasattr(key, "graph") else None
+
+    def last_use(self, given: Any) -> Span | None:
+        """Where a variable was read last while the asked tape was open."""
+        made = self.questions.recorder.seen(key_of(given))
+        read = made.read if isinstance(made, rec.MadeVariable) else None
+        if read is None or self.scope is None or self.scope.number not in read[rec.SCOPES]:
+            return None
+        places = places_of(read[rec.FRAMES][:1])
+        return places[0].span if places else None
 
     def watched(self, slice_: Slice) -> frozenset[int]:
         """The variables in the slice that the tape watched by itself."""

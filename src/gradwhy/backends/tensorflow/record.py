@@ -32,8 +32,31 @@ _RESOURCE = 20
 LEAF = "leaf"
 """The op of a record that stands for a value whose making was not seen."""
 VARIABLE = "variable"
-READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd"})
-WRITES = frozenset(
+STATE_READS = frozenset(
+    {
+        "IteratorGetNext",
+        "IteratorGetNextSync",
+        "LookupTableExportV2",
+        "LookupTableFindV2",
+        "QueueDequeueManyV2",
+        "QueueDequeueUpToV2",
+        "QueueDequeueV2",
+        "StackPopV2",
+    }
+)
+"""What takes values out of an object that is no variable: a queue, a table, a data set's iterator."""
+_STATE_WRITES = frozenset(
+    {
+        "LookupTableImportV2",
+        "LookupTableInsertV2",
+        "MakeIterator",
+        "QueueEnqueueManyV2",
+        "QueueEnqueueV2",
+        "StackPushV2",
+    }
+)
+READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd"}) | STATE_READS
+WRITES = _STATE_WRITES | frozenset(
     {
         "AssignVariableOp",
         "AssignAddVariableOp",
@@ -90,9 +113,12 @@ class MadeBeside(Made):
 
 
 class MadeVariable(Made):
-    """A variable's handle. `written` holds what the user's code wrote into the variable since it was made, the last one last."""
+    """A variable's handle, or that of another object with a state. `written` holds what the user's code wrote into it since it
+    was made, the last one last; `read` is the record of the op that read it last."""
 
-    __slots__ = ("written",)
+    __slots__ = ("read", "written")
+
+    read: Record | None
 
 
 class ThreadState:
@@ -122,6 +148,8 @@ class Recorder:
         self._threads = threading.local()
         self.sweep_at = _SWEEP
         self.asked_at = 0
+        self.has_exits = False
+        """Whether any value has left the framework, so that a Python number may have been computed from one."""
         self.carried: deque[dict[int, Record]] = deque([{}])
         """For each of the last questions, the records older than its ops that they were made from."""
         self.custom_none: dict[str, set[int]] = {}
@@ -153,14 +181,15 @@ class Recorder:
             return self.keep(tensor, record)
         record[OP] = VARIABLE
         made = MadeVariable(tensor)
-        made.record, made.written = record, ()
+        made.record, made.written, made.read = record, (), None
         self.made[id(tensor)] = made
         return made
 
-    def number(self, tensor: Any) -> None:
+    def number(self, tensor: Any) -> Made:
         """`tensor` as a number that stands in the program's text, of which there is no more to know."""
         self.made[id(tensor)] = made = Made(tensor)
         made.record = NUMBER
+        return made
 
     def seen(self, tensor: Any) -> Made | None:
         """What is known of `tensor`, None where it was never met."""
@@ -243,7 +272,10 @@ class Recorder:
         kind = Made
         if op_type in READS:
             record[EXTRA] = state.layers
-            written = found[0].written
+            variable = found[0]
+            if isinstance(variable, MadeVariable):
+                variable.read = record
+            written = variable.written
             if written:
                 record[INPUTS] = (*found, *written)
                 self.carried[-1].update((id(w.record), w.record) for w in written if w.record[TIME] < asked_at)
@@ -254,6 +286,8 @@ class Recorder:
             record[OP] = VARIABLE
             kind = MadeVariable
             record[EXTRA] = state.layers
+        elif number == _RESOURCE:
+            kind = MadeVariable
         elif op_type == "EagerPyFunc" and state.body is not None:
             self.on_py_function(record, found)
         if outputs:
@@ -261,7 +295,7 @@ class Recorder:
             known[id(output)] = made = kind(output)
             made.record = record
             if kind is MadeVariable:
-                made.written = ()
+                made.written, made.read = (), None
             if len(outputs) > 1:
                 for index in range(1, len(outputs)):
                     self.keep(outputs[index], record, index)
@@ -287,7 +321,7 @@ class Recorder:
         """An input without a record: TensorFlow's fast path read a variable or converted a Python value itself."""
         given = argument(frame, position, many)
         kind = type(given)
-        if kind is float or kind is int or kind is bool or kind is str:
+        if (kind is float and not self.has_exits) or kind is int or kind is bool or kind is str:
             # Nobody holds a tensor that TensorFlow made of a number for this one op.
             return _NUMBER_MADE  # type: ignore[no-any-return]
         if given is None or given is tensor:
@@ -301,7 +335,10 @@ class Recorder:
             inputs = (variable, *variable.written)
             scopes, time = self.state.scopes, next(self.clock)
             number = dtype_number(tensor)
-            return self.keep(tensor, ["ReadVariableOp", inputs, frames, scopes, time, self.state.layers, mine, number])
+            record: Record = ["ReadVariableOp", inputs, frames, scopes, time, self.state.layers, mine, number]
+            if isinstance(variable, MadeVariable):
+                variable.read = record
+            return self.keep(tensor, record)
         return self.entered(tensor, given, frame)
 
     def entered(self, tensor: Any, given: Any, frame: FrameType) -> Made:
@@ -310,6 +347,9 @@ class Recorder:
 
     def on_write(self, op_type: str | bytes, found: list[Made], frame: FrameType) -> None:
         """A variable was written: at its making, by the user's code, or by an optimizer or a layer's bookkeeping."""
+        if op_type in _STATE_WRITES:
+            self.on_state_write(op_type, found, frame)
+            return
         variable, values = found[0], found[1:]
         if variable.record[OP] == VARIABLE and not variable.record[INPUTS]:
             # The first write gives a variable its initial value.
@@ -327,6 +367,21 @@ class Recorder:
         written = Written([op_type, (values[-1],), frames, self.state.scopes, next(self.clock), WRITTEN, mine, number])
         is_whole = op_type == "AssignVariableOp"
         variable.written = (written,) if is_whole else (*variable.written[-3:], written)
+
+    def on_state_write(self, op_type: str | bytes, found: list[Made], frame: FrameType) -> None:
+        """Values were put into a queue or a table, or a data set behind an iterator."""
+        is_iterator = op_type == "MakeIterator"
+        holder, values = (found[-1], found[:1]) if is_iterator else (found[0], found[1:])
+        if not isinstance(holder, MadeVariable):
+            return
+        frames, mine = walk(frame)
+        extra, scopes = None if is_iterator else WRITTEN, self.state.scopes
+        kept = () if is_iterator else holder.written[-3:]
+        number = values[-1].record[DTYPE] if values else 0
+        holder.written = (
+            *kept,
+            *(Written([op_type, (v,), frames, scopes, next(self.clock), extra, mine, number]) for v in values),
+        )
 
     def on_py_function(self, record: Record, found: list[Made]) -> None:
         """A `py_function` has run; its body's ops were recorded before it, on tensors of their own."""
