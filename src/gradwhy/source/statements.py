@@ -29,6 +29,7 @@ __all__ = [
     "expression_at",
     "names_read",
     "short_text",
+    "statement_reads",
     "statement_span",
     "with_header_span",
 ]
@@ -91,6 +92,12 @@ def names_read(span: Span) -> tuple[str, ...]:
     if isinstance(part, ast.stmt):
         roots = list(header_parts(part)) or ([] if isinstance(part, _DEFINITIONS) else [part])
     return tuple(dict.fromkeys(name for root in roots for name in _reads(root)))
+
+
+def statement_reads(span: Span) -> tuple[str, ...]:
+    """The names, and attributes such as `self.w`, that the statement at the span reads."""
+    statement = statement_at(span)
+    return () if statement is None else tuple(dict.fromkeys(_reads(statement)))
 
 
 def bound_by(statement: ast.stmt) -> tuple[str, ...]:
