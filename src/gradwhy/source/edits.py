@@ -19,7 +19,7 @@ Spot = tuple[int, int]
 _Line = cst.SimpleStatementLine | cst.BaseCompoundStatement
 _Node = TypeVar("_Node", bound=cst.BaseStatement)
 # Where an expression stands alone, whatever it is.
-_ALONE = (cst.Arg, cst.Return, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Expr, cst.Element, cst.Index)
+_ALONE = (cst.Arg, cst.Return, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Expr, cst.Element, cst.Index, cst.ListComp)
 
 
 class EditError(ValueError):
