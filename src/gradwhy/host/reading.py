@@ -19,18 +19,34 @@ from gradwhy.source.locate import expression_at, path_to, span_of_syntax, statem
 from gradwhy.source.positions import is_user_code, span_of
 
 _LEAVING_CALLS = frozenset({"float", "int", "list", "tuple"})
-_LEAVING_METHODS = frozenset({"numpy", "item", "tolist", "eval"})
+_LEAVING_METHODS = frozenset({"numpy", "item", "tolist", "eval", "convert_to_numpy"})
 _LEAVING_MODULES = frozenset({"np", "numpy", "onp", "math", "scipy", "cv2"})
 _ADDING_METHODS = frozenset({"append", "extend", "insert", "add", "update", "setdefault"})
 _MOST_STEPS = 64
 
 
 @dataclass(frozen=True, slots=True)
+class Leaving:
+    """A call that turns its arguments into host values: by its text, or, where `function` names a plain function, perhaps inside.
+
+    `arguments` are the spans of those arguments, and of the object whose method it is, that have no name of their own.
+    """
+
+    span: Span
+    arguments: tuple[Span, ...]
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Feeding:
-    """The names that a value was computed from, each with the span that reads it, and the lines of that computation."""
+    """The names that a value was computed from, each with the span that reads it, and the lines of that computation.
+
+    `calls` are the calls in it that may have turned values into host values, those nearest to the value first.
+    """
 
     names: tuple[tuple[str, Span], ...]
     lines: frozenset[int]
+    calls: tuple[Leaving, ...] = ()
 
     def covers(self, code: CodeType, lasti: int) -> bool:
         """Whether the instruction stands in a statement of the computation."""
@@ -55,20 +71,21 @@ def feeding_names(code: CodeType, lasti: int, only: frozenset[str] | None = None
     return _Reader(file, span, _scope_of(span)).trace(expression or statement, statement, only)
 
 
-def leaving_call(function: Any) -> Span | None:
-    """The first call in a user's function, in the order of its text, that turns values into host values."""
-    code = getattr(function, "__code__", None)
-    if code is None or not is_user_code(code):
-        return None
-    file = read(code.co_filename)
+@lru_cache(maxsize=1024)
+def leaving_inside(code: CodeType) -> tuple[Leaving, ...]:
+    """The calls in a user's function that turn values into host values on the way to what it returns, the last ones first."""
+    file = read(code.co_filename) if is_user_code(code) else None
     if file is None or file.tree is None:
-        return None
+        return ()
     for part in ast.walk(file.tree):
         if isinstance(part, (ast.FunctionDef, ast.Lambda)) and part.lineno == code.co_firstlineno:
-            calls = [c for c in ast.walk(part) if isinstance(c, ast.Call) and _leaves(c)]
-            calls.sort(key=lambda c: (c.lineno, c.col_offset))
-            return span_of_syntax(file, calls[0], shown_path(file.path)) if calls else None
-    return None
+            returned = [r for r in ast.walk(part) if isinstance(r, ast.Return) and r.value is not None]
+            reader = _Reader(file, span_of_syntax(file, part, shown_path(file.path)), part)
+            found = [reader.trace(r.value, r, None).calls for r in returned if r.value is not None]
+            if isinstance(part, ast.Lambda):
+                found = [reader.trace(part.body, None, None).calls]
+            return tuple(call for calls in found for call in calls if call.function is None)
+    return ()
 
 
 class _Reader:
@@ -78,11 +95,13 @@ class _Reader:
         self.file, self.at, self.scope = file, at, scope
         self.names: dict[str, Span] = {}
         self.lines: set[int] = set()
+        self.calls: dict[Leaving, None] = {}
 
-    def trace(self, part: ast.AST, statement: ast.stmt, only: frozenset[str] | None) -> Feeding:
+    def trace(self, part: ast.AST, statement: ast.stmt | None, only: frozenset[str] | None) -> Feeding:
         todo = [(name, reader) for name, reader in _reads(part) if only is None or name in only]
         if only is None or not todo:
             self.note(statement)
+            self.note_calls(part)
         seen: set[str] = set()
         while todo and len(seen) < _MOST_STEPS:
             name, reader = todo.pop(0)
@@ -92,13 +111,30 @@ class _Reader:
             seen.add(name)
             for source, made_at in self.makers(name):
                 self.note(made_at)
+                self.note_calls(source)
                 for fed, reads in _reads(source):
                     if fed == name:
                         self.names[name] = span_of_syntax(self.file, reads, self.at.file)
                     todo.append((fed, reads))
-        return Feeding(tuple(self.names.items()), frozenset(self.lines))
+        return Feeding(tuple(self.names.items()), frozenset(self.lines), tuple(self.calls))
 
-    def note(self, statement: ast.stmt) -> None:
+    def note_calls(self, part: ast.AST) -> None:
+        for call in (p for p in ast.walk(part) if isinstance(p, ast.Call)):
+            function = call.func.id if isinstance(call.func, ast.Name) and not _leaves(call) else None
+            if function is None and not _leaves(call):
+                continue
+            given = [*call.args, *(k.value for k in call.keywords)]
+            if isinstance(call.func, ast.Attribute) and call.func.attr in _LEAVING_METHODS:
+                given.append(call.func.value)
+            spans = (
+                span_of_syntax(self.file, a, self.at.file) for a in given if not isinstance(a, (ast.Name, ast.Constant))
+            )
+            leaving = Leaving(span_of_syntax(self.file, call, self.at.file), tuple(spans), function)
+            self.calls.setdefault(leaving)
+
+    def note(self, statement: ast.stmt | None) -> None:
+        if statement is None:
+            return
         if isinstance(statement, (ast.For, ast.While, ast.With, ast.If, ast.FunctionDef, ast.ClassDef)):
             self.lines.add(statement.lineno)
         else:
@@ -137,7 +173,8 @@ def _reads(part: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 def _reads_within(part: ast.AST, leaving: ast.AST | None) -> Iterator[tuple[str, ast.AST]]:
     if isinstance(part, ast.Call):
-        leaving = part if leaving is None or _leaves(part) else leaving
+        # A function of the user's own may hold the call that leaves; one of a framework does not.
+        leaving = part if leaving is None or _leaves(part) or isinstance(part.func, ast.Name) else leaving
         if isinstance(part.func, ast.Attribute):
             yield from _reads_within(part.func.value, leaving)
         for argument in [*part.args, *(k.value for k in part.keywords)]:
@@ -194,5 +231,17 @@ def inner_exit(reader: Span, find: CallFinder) -> Span | None:
     """Where, inside the user's own function that is called at `reader`, values leave; None if it is no such call."""
     expression = expression_at(reader) if reader.column else None
     if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name):
-        return leaving_call(find(expression.func.id))
+        inside = leaving_inside_function(find(expression.func.id))
+        return first_of(inside) if inside else None
     return None
+
+
+def first_of(calls: tuple[Leaving, ...]) -> Span:
+    """Where the first of some calls stands in the text."""
+    return min((call.span for call in calls), key=lambda span: (span.line, span.column or 0))
+
+
+def leaving_inside_function(function: Any) -> tuple[Leaving, ...]:
+    """`leaving_inside` of a function object; nothing for anything else."""
+    code = getattr(function, "__code__", None)
+    return leaving_inside(code) if isinstance(code, CodeType) else ()

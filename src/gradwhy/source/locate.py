@@ -148,3 +148,12 @@ def _function_of(span: Span) -> int:
     """The line of the innermost function whose text holds the span, 0 for none."""
     holders = [p for p in path_to(span) if isinstance(p, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
     return holders[-1].lineno if holders else 0
+
+
+def is_within(inner: Span, outer: Span) -> bool:
+    """Whether one span of a file lies inside another one; both must have columns."""
+    starts = (inner.line, inner.column or 0) >= (outer.line, outer.column or 0)
+    return starts and (inner.end_line or inner.line, inner.end_column or 0) <= (
+        outer.end_line or outer.line,
+        outer.end_column or 0,
+    )

@@ -11,9 +11,29 @@ from typing import Any
 
 from gradwhy.backends.patches import Hooks
 from gradwhy.backends.tensorflow.frames import walk
-from gradwhy.backends.tensorflow.record import LEAF, NUMBER, Made, Record, Recorder, Written, dtype_number
-from gradwhy.host.reading import Feeding, feeding_names, inner_exit, resolved
-from gradwhy.source.positions import is_user_code
+from gradwhy.backends.tensorflow.record import (
+    FRAMES,
+    INPUTS,
+    LEAF,
+    NUMBER,
+    Made,
+    Record,
+    Recorder,
+    Written,
+    dtype_number,
+)
+from gradwhy.flow import Span
+from gradwhy.host.reading import (
+    Feeding,
+    Leaving,
+    feeding_names,
+    first_of,
+    inner_exit,
+    leaving_inside_function,
+    resolved,
+)
+from gradwhy.source.locate import is_within
+from gradwhy.source.positions import is_user_code, span_of
 
 _MOST_FLOATS = 4096
 _MOST_EXITS = 48
@@ -278,7 +298,38 @@ class Doors:
         for lasti, exit in self.exits.get(id(frame.f_code), ()):
             if feeding.covers(frame.f_code, lasti) and exit not in found:
                 found.append(exit)
-        return found
+        seen_at = {at.line for exit in found if (at := _place(exit)) is not None}
+        return found + list(self._unnamed(feeding, frame, seen_at))
+
+    def _unnamed(self, feeding: Feeding, frame: FrameType, seen_at: set[int]) -> Iterable[Any]:
+        """The values that nothing names, made in the arguments of the calls that turn values into host values.
+
+        `seen_at` holds the lines at which values were seen to leave: there is nothing more to find.
+        """
+        for call in feeding.calls:
+            inside = () if call.function is None else leaving_inside_function(resolved(call.function, frame))
+            if call.function is not None and not inside:
+                continue
+            # What is passed to a function leaves at the first such call in it.
+            passed = Leaving(first_of(inside) if inside else call.span, call.arguments)
+            for leaving in (passed, *inside):
+                if leaving.span.line in seen_at:
+                    continue
+                made = [m for span in leaving.arguments if (m := self._last_within(span)) is not None]
+                for one in made:
+                    scopes, time = self.recorder.state.scopes, next(self.recorder.clock)
+                    yield _Read(["numpy", (one,), (), scopes, time, LIKELY, True, 0], leaving.span)
+                if made:
+                    break
+
+    def _last_within(self, span: Span) -> Written | None:
+        """The value that was made last by an op in the text at `span`."""
+        for record in reversed(self.recorder.recent):
+            frames = record[FRAMES]
+            at = span_of(*frames[0]) if frames and record[INPUTS] else None
+            if at is not None and at.file == span.file and is_within(at, span):
+                return Written(record)
+        return None
 
     def _as_exit(self, value: Any, name: str, span: Any, frame: FrameType) -> Iterable[Any]:
         recorder = self.recorder
@@ -410,6 +461,14 @@ def _parts(given: Any) -> Iterable[Any]:
             yield from _parts(part)
     else:
         yield given
+
+
+def _place(exit: Any) -> Span | None:
+    """Where a value was seen to leave."""
+    if isinstance(exit, _Read):
+        return exit.span  # type: ignore[no-any-return]
+    frames = exit.record[FRAMES]
+    return span_of(*frames[0]) if frames else None
 
 
 def _user_function(backward: Any) -> Any:

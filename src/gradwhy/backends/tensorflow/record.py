@@ -77,6 +77,7 @@ _LONGEST_AGE = 20_000
 """As many ops without a question count as one, so that a program that asks none has a bounded history, too."""
 _SWEEP = 4096
 """After how many ops, at least, the records of dead tensors are let go."""
+_MOST_RECENT = 512
 _MOST_LEAVES = 48
 _MOST_SUMMED = 200_000
 SUMMED_UP = "summed up"
@@ -104,6 +105,7 @@ class Made(weakref.ref):  # type: ignore[type-arg]
     record: Record
     index = 0
     written: tuple[Any, ...] = ()
+    read: Record | None = None
 
 
 class MadeBeside(Made):
@@ -117,8 +119,6 @@ class MadeVariable(Made):
     was made, the last one last; `read` is the record of the op that read it last."""
 
     __slots__ = ("read", "written")
-
-    read: Record | None
 
 
 class ThreadState:
@@ -148,6 +148,8 @@ class Recorder:
         self._threads = threading.local()
         self.sweep_at = _SWEEP
         self.asked_at = 0
+        self.recent: deque[Record] = deque(maxlen=_MOST_RECENT)
+        """What ran last: by its text, a value that left and died at once is found here."""
         self.has_exits = False
         """Whether any value has left the framework, so that a Python number may have been computed from one."""
         self.carried: deque[dict[int, Record]] = deque([{}])
@@ -269,6 +271,7 @@ class Recorder:
         if time > self.sweep_at:
             self.sweep(time)
         record: Record = [op_type, tuple(found), frames, state.scopes, time, None, mine, number]
+        self.recent.append(record)
         kind = Made
         if op_type in READS:
             record[EXTRA] = state.layers
