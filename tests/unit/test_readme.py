@@ -76,6 +76,18 @@ def test_the_first_example_prints_what_the_page_shows(page: str, framework: str)
     assert lines_of(before + after) == lines_of(told.stderr)
 
 
+@pytest.mark.parametrize("framework", ["tensorflow"])
+def test_the_commands_for_a_report_and_for_ci_do_what_the_page_says(framework: str, tmp_path: Path) -> None:
+    shown = {s.command.partition(" --output")[0] for s in shown_in("README.md")}
+    report = tmp_path / "report.json"
+    command = "gradwhy run --strict --format json"
+    assert command in shown and "gradwhy report report.json" in {s.command for s in shown_in("README.md")}
+    told = run(f"{command} --output {report} examples/mask_outside_tape.py", "C.UTF-8")
+    assert told.returncode == 1, told.stderr
+    again = run(f"gradwhy report {report}", "C.UTF-8")
+    assert again.returncode == 0 and "error[outside-tape]: no gradient reaches `x`" in again.stdout
+
+
 def lines_of(text: str) -> list[str]:
     """The lines that say something, without what TensorFlow says of itself while it is imported."""
     lines = [line.rstrip() for line in text.splitlines()]
