@@ -13,6 +13,7 @@ from gradwhy.source.locate import call_at, expression_at, path_to, statement_at
 _QUESTIONS = frozenset(
     {"gradient", "gradients", "jacobian", "batch_jacobian", "grad", "value_and_grad", "compute_gradients"}
 )
+_FINITE = frozenset({"is_finite", "isfinite", "is_nan", "isnan", "is_inf", "isinf", "all_finite", "nan_to_num"})
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -38,6 +39,18 @@ def drops_none(span: Span, callers: Sequence[Span] = ()) -> bool:
         else:
             return False
     return False
+
+
+def checks_finite(span: Span) -> bool:
+    """Whether the function that holds `span` looks itself for numbers that are not finite."""
+    path = path_to(span)
+    scope = next((p for p in reversed(path) if isinstance(p, _FUNCTIONS)), path[0] if path else None)
+    calls = ast.walk(scope) if scope is not None else ()
+    return any(
+        (part.attr if isinstance(part, ast.Attribute) else part.id) in _FINITE
+        for part in calls
+        if isinstance(part, (ast.Attribute, ast.Name))
+    )
 
 
 def _question_at(span: Span) -> ast.expr | None:
@@ -156,7 +169,8 @@ class _Walk:
     def _assert(self, statement: ast.Assert) -> None:
         tests = tests_of(statement.test, self._carriers, self._follower)
         if tests.present or tests.missing:
-            raise Decided(False)
+            # To demand a gradient is to miss it; to demand that there is none is to know.
+            raise Decided(not tests.present)
         self._uses(statement.test)
 
     def _branch(self, statement: ast.If) -> bool:

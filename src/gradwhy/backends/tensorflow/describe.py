@@ -189,6 +189,9 @@ class Slice:
             passage, barrier = carries(
                 op, position, given=self.given_dtype(given), made=made, has_gradient=has_gradient
             )
+            if extra is rec.BACKWARD and barrier is Barrier.SHAPE:
+                # A gradient begins with ones in the shape of its target: the target's numbers take no part in it.
+                continue
             found.append(Fed(given, passage, barrier))
         return found
 
@@ -215,6 +218,8 @@ class Slice:
         if drafted is None:
             return
         name, inputs, order, places, scopes, is_backward = drafted
+        if is_backward:
+            inputs = [fed for fed in inputs if fed.barrier is not Barrier.SHAPE]
         self.scopes.update(scopes)
         self.drafts.append(Draft(name, order, inputs, self.value(symbol), places, scopes, is_backward))
         for fed in inputs:

@@ -81,8 +81,12 @@ class Strangers:
         places: tuple[Place, ...],
         names: SourceNames,
     ) -> None:
+        source = names.source(variable)
+        if fact is SourceFact.MADE_IN_CALL and names.names.of(variable)[0]:
+            # The call only built what the program holds elsewhere.
+            fact = SourceFact.UNKNOWN_TO_MODEL
         asked = Asked(
-            names.source(variable),
+            source,
             None,
             Status.NONE,
             facts_of(variable) | {fact},
