@@ -13,6 +13,7 @@ from gradwhy.flow import (
     AskedQuestion,
     AskedSource,
     Finding,
+    Fix,
     FlowGraph,
     Process,
     Question,
@@ -22,6 +23,7 @@ from gradwhy.flow import (
     Status,
     Text,
 )
+from gradwhy.running.occasions import Told, occasion_of
 from gradwhy.running.quoting import is_silenced, quoted
 from gradwhy.version import __version__
 
@@ -32,6 +34,7 @@ MOST_PATTERNS = 64
 """How many different answers to one question are counted apart before they are counted source by source."""
 
 Statuses = tuple[Status, ...]
+_Key = tuple[str, str, Hashable, int]
 
 
 @dataclass(slots=True)
@@ -58,6 +61,7 @@ class _Told:
     finding: Finding
     asked: _Asked
     sources: tuple[int, ...]
+    as_asked: Told
     is_fatal: bool = False
 
 
@@ -80,7 +84,9 @@ class Session:
         select: Iterable[str] = (),
         ignore: Iterable[str] = (),
         language: str = "en",
+        keeps_numbers: bool = False,
     ) -> None:
+        self._keeps_numbers = keeps_numbers
         self._program = program
         self._arguments = tuple(arguments)
         self._on_finding = on_finding
@@ -93,7 +99,7 @@ class Session:
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self._busy = threading.local()
-        self._asked: dict[Hashable, _Asked] = {}
+        self._asked: dict[_Key, _Asked] = {}
         self._last: _Asked | None = None
         self._told: list[_Told] = []
         self._warnings: dict[str, None] = {}
@@ -186,6 +192,18 @@ class Session:
                 warnings=tuple(self._warnings),
             )
 
+    def told(self) -> tuple[Told, ...]:
+        """Every finding with the question that it answers."""
+        with self._lock:
+            return tuple(replace(told.as_asked, finding=self._as_of_now(told)) for told in self._told)
+
+    def mend(self, fixes: Mapping[int, tuple[Fix, ...]]) -> Report:
+        """The report, with these fixes at the findings of those ids."""
+        with self._lock:
+            for told in self._told:
+                told.finding = replace(told.finding, fixes=fixes.get(told.finding.id, told.finding.fixes))
+        return self.report()
+
     def _hear(self, answer: Answer) -> list[Finding]:
         key = (answer.kind, answer.framework, answer.key, len(answer.statuses))
         asked = self._asked.get(key)
@@ -209,7 +227,7 @@ class Session:
             question, graph = answer.build(True)
         asked.told |= fresh
         asked.explained += 1
-        return self._explain(asked, question, graph, {index for index, _ in fresh})
+        return self._explain(asked, question, graph, {index for index, _ in fresh}, answer)
 
     def _flows(self, answer: Answer, findings: list[Finding]) -> list[Text]:
         """What to say to the user's own question where nothing stands in the gradient's way."""
@@ -222,7 +240,9 @@ class Session:
     def _has_told(self, asked: _Asked) -> bool:
         return any(told.asked is asked for told in self._told)
 
-    def _explain(self, asked: _Asked, question: Question, graph: FlowGraph | None, fresh: set[int]) -> list[Finding]:
+    def _explain(
+        self, asked: _Asked, question: Question, graph: FlowGraph | None, fresh: set[int], answer: Answer
+    ) -> list[Finding]:
         try:
             # Imported at the first wrong answer only: most runs have none.
             from gradwhy.diagnose import explain
@@ -236,10 +256,22 @@ class Session:
             sources = _indexes(finding.sources, question)
             if (sources and fresh.isdisjoint(sources)) or not self._is_wanted(finding):
                 continue
-            told = _Told(replace(finding, id=len(self._told), question=asked.id), asked, sources)
+            named = replace(finding, id=len(self._told), question=asked.id)
+            told = _Told(named, asked, sources, self._as_asked(named, asked, question, answer))
             self._told.append(told)
             findings.append(self._as_of_now(told))
         return findings
+
+    def _as_asked(self, finding: Finding, asked: _Asked, question: Question, answer: Answer) -> Told:
+        """What it takes to ask the question again, and to compare the answers."""
+        firsts = {key[:3]: other for key, other in reversed(self._asked.items()) if key[:3] != self._key_of(asked)[:3]}
+        earlier = [other.question for other in firsts.values() if other.id < asked.id]
+        occasion = occasion_of(question, earlier, asked.times)
+        numbers = answer.numbers() if self._keeps_numbers and answer.numbers is not None else (None, ())
+        return Told(finding, question, occasion, answer.statuses, *numbers)
+
+    def _key_of(self, asked: _Asked) -> _Key:
+        return next(key for key, other in self._asked.items() if other is asked)
 
     def _is_wanted(self, finding: Finding) -> bool:
         if finding.cause in self._ignore or (self._select and finding.cause not in self._select):

@@ -140,7 +140,7 @@ def test_the_command_line_wins_over_the_project(folder: Path) -> None:
         (["--ignore", "frozn", "train.py"], "did you mean `frozen`?"),
         (["--output", "gone/r.json", "train.py"], "there is no folder"),
         (["--output", ".", "train.py"], "it is a folder"),
-        (["--fix", "train.py"], "no such option"),
+        (["--repair", "train.py"], "no such option"),
     ],
 )
 def test_a_wrong_request_is_one_line_and_status_two_and_runs_nothing(

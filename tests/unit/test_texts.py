@@ -29,7 +29,7 @@ from gradwhy.texts import (
 from samples import SAMPLES, chinese_report, common, long_report, mask_report
 
 SOURCES = Path(gradwhy.__file__).parent
-SECTIONS = "headline|lists|labels|notes|frame|closing|report|settings|cli"
+SECTIONS = "headline|lists|labels|notes|fixes|frame|closing|report|settings|cli"
 # Keys that are put together from a word of the model, such as `frame/error`.
 BUILT = re.compile(r"(headline|lists|frame)/.*")
 # Words that a cause may use: they are there before the cause that needs them.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
-from gradwhy.flow import FlowGraph, Question, Status, Text
+from gradwhy.flow import FlowGraph, Numbers, Question, Status, Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class Answer:
     key: Hashable
     statuses: tuple[Status, ...]
     build: Callable[[bool], tuple[Question, FlowGraph | None]]
+    numbers: Callable[[], tuple[Numbers | None, tuple[Numbers | None, ...]]] | None = None
+    """The target's numbers and those of each gradient, None where there are none to be had; to be called as `build` is."""
 
 
 class Witness(Protocol):

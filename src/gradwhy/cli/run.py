@@ -10,6 +10,7 @@ from typing import Any
 import rich_click as click
 
 from gradwhy.cli.choices import causes_in, language_of_locale, language_option, project_settings, refusal
+from gradwhy.cli.mending import NOTHING, Mending, Wishes, stopping
 from gradwhy.cli.telling import Teller
 from gradwhy.flow import Severity, Text
 from gradwhy.render.json import ReportError
@@ -17,6 +18,7 @@ from gradwhy.running import observing
 from gradwhy.running.attach import Attachments
 from gradwhy.running.program import Outcome, Program, leave, wind_down
 from gradwhy.running.program import run as run_program
+from gradwhy.running.proving import Setting
 from gradwhy.session import Session
 from gradwhy.settings import FORMATS, Settings
 from gradwhy.texts import render_text
@@ -58,6 +60,20 @@ class _RunCommand(click.RichCommand):
 @click.option("--strict/--no-strict", default=None, help="Exit with 1 on a finding of severity error.")
 @click.option("--select", multiple=True, metavar="CAUSES", help="Report these causes only, `a,b`; may be repeated.")
 @click.option("--ignore", multiple=True, metavar="CAUSES", help="Do not report these causes; may be repeated.")
+@click.option("--diff", is_flag=True, help="Show the fixes as one patch; change nothing.")
+@click.option("--prove", is_flag=True, help="Run the changed program, too, and say what its gradients are.")
+@click.option("--fix", is_flag=True, help="Write the fixes that are proved to the files.")
+@click.option("--unsafe", is_flag=True, help="Take the fixes, too, that change more than what is recorded.")
+@click.option(
+    "--prove-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a changed program may take to its question.",
+)
+@click.option("--yes", is_flag=True, help="Prove a program, too, that writes files or connects to others.")
+@click.option("--to-end", is_flag=True, help="With `--prove` or `--fix`, run past the first wrong answer.")
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
 def command(module: str | None, program: tuple[str, ...], lang: str | None, **given: Any) -> Run:
     """Run a Python program and explain every gradient that does not arrive.
@@ -83,6 +99,7 @@ class Run:
     ignore: frozenset[str]
     form: str
     output: Path | None
+    wishes: Wishes = NOTHING
 
     def __call__(self) -> int:
         """Run it, and give back the exit status that Python would."""
@@ -90,13 +107,17 @@ class Run:
         session = Session(
             self.program.target,
             self.program.arguments,
-            on_change=teller.changed,
+            on_change=stopping(teller.changed) if self._stops else teller.changed,
             on_warning=teller.failed,
             on_notice=teller.notice,
             select=self.select,
             ignore=self.ignore,
             language=self.language,
+            keeps_numbers=self.wishes.runs_again,
         )
+        mending = None
+        if self.wishes.is_any:
+            mending = Mending(self.wishes, session, teller, Setting.now(self.program), self.language)
         attachments = Attachments(session, on_attached=session.attached)
         try:
             # A report of an earlier run must not be taken for this one's, however this one ends.
@@ -110,14 +131,20 @@ class Run:
         outcome = run_program(self.program)
         has_error = False
         try:
-            has_error = _finish(outcome, attachments, session, teller)
+            has_error = _finish(outcome, attachments, session, teller, mending)
         except Exception as problem:
             teller.failed(repr(problem))
         status = leave(outcome)
         return 1 if status == 0 and self.is_strict and has_error else status
 
+    @property
+    def _stops(self) -> bool:
+        return self.wishes.runs_again and not self.wishes.runs_to_end
 
-def _finish(outcome: Outcome, attachments: Attachments, session: Session, teller: Teller) -> bool:
+
+def _finish(
+    outcome: Outcome, attachments: Attachments, session: Session, teller: Teller, mending: Mending | None
+) -> bool:
     """Ask and tell what only the program's end shows; whether a finding of this process is an error."""
     if outcome.has_started:
         wind_down()
@@ -129,6 +156,8 @@ def _finish(outcome: Outcome, attachments: Attachments, session: Session, teller
         # The program forked, and the child ends here, too: the last line and the status are the parent's.
         return False
     if outcome.has_started:
+        if mending is not None:
+            report = mending.mend()
         teller.ended(report)
     return any(finding.severity is Severity.ERROR for finding in report.findings)
 
@@ -156,6 +185,15 @@ class _Choice:
             ignore=self._causes("ignore"),
             form=self._form(),
             output=self._output(),
+            wishes=Wishes(
+                shows=self.given["diff"],
+                proves=self.given["prove"],
+                writes=self.given["fix"],
+                takes_unsafe=self.given["unsafe"],
+                may_act_again=self.given["yes"],
+                runs_to_end=self.given["to_end"],
+                seconds=self.given["prove_timeout"],
+            ),
         )
 
     def _first(self, chosen: Any, set_by_project: Any) -> Any:

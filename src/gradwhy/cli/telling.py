@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 from typing import TextIO
@@ -68,6 +69,18 @@ class Teller:
     def notice(self, why: Text) -> None:
         """Print what the program uses and gradwhy does not observe."""
         self._say(render_text(why, self._language))
+
+    def fixes(self, report: Report, rows: Sequence[str]) -> None:
+        """Print what is said of the fixes, a patch among it in colour, and keep the report that holds them."""
+        from gradwhy.render.patches import patch_text
+        from gradwhy.render.screens import screen_for
+
+        with self._lock:
+            write(self._stream, "\n" + patch_text(rows, screen_for(self._stream, self._language)))
+            try:
+                self.keep(report)
+            except ReportError as wrong:
+                self._say(f"gradwhy: {render_text(wrong.text, self._language)}")
 
     def ended(self, report: Report) -> None:
         """Print the last line."""

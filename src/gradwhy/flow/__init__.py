@@ -33,7 +33,7 @@ from gradwhy.flow.graph import (
     ValueKind,
     Watch,
 )
-from gradwhy.flow.questions import Asked, Failure, Question, Source, SourceFact, Status
+from gradwhy.flow.questions import Asked, Failure, Numbers, Question, Source, SourceFact, Status
 from gradwhy.flow.spans import Place, Span
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "Input",
     "Label",
     "ModelError",
+    "Numbers",
     "Op",
     "Passage",
     "Place",

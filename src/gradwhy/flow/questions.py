@@ -73,6 +73,15 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Numbers:
+    """What an array holds: its shape, its norm, and its first values, all of them where there are few."""
+
+    shape: tuple[int, ...]
+    norm: float
+    first: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """The exception with which the framework answered.
 

@@ -12,10 +12,10 @@ import subprocess
 import sys
 import threading
 import tokenize
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
-from types import CodeType, ModuleType
+from types import CodeType, MappingProxyType, ModuleType
 
 from gradwhy.running.tracebacks import show_ignored, show_uncaught, status_of
 from gradwhy.source import files
@@ -53,16 +53,16 @@ class _CannotStartError(Exception):
         self.status = status
 
 
-def run(program: Program) -> Outcome:
+def run(program: Program, texts: Mapping[str, bytes] = MappingProxyType({})) -> Outcome:
     """Run the program to the end of its main thread; an uncaught exception has then been shown, as Python shows it.
 
     `sys.argv`, `sys.path[0]` and `sys.modules["__main__"]` are the program's from here on. Its other threads may still run
-    and its exit handlers have not: `wind_down` waits for them.
+    and its exit handlers have not: `wind_down` waits for them. `texts` are read in the stead of the files of those real paths.
     """
     if folder := _working_folder():
         files.start_in(folder)
     try:
-        start = _prepared(program)
+        start = _prepared(program, texts)
     except _CannotStartError as missing:
         return Outcome(missing.status, has_started=False)
     except SyntaxError as problem:
@@ -111,7 +111,7 @@ def _outcome_of(start: Callable[[], None]) -> Outcome:
     return Outcome(INTERRUPTED if type(problem) is KeyboardInterrupt else status, problem)
 
 
-def _prepared(program: Program) -> Callable[[], None]:
+def _prepared(program: Program, texts: Mapping[str, bytes]) -> Callable[[], None]:
     """Set the scene for the program, and give what runs it."""
     if program.is_module:
         sys.argv[:] = ["-m", *program.arguments]
@@ -128,13 +128,13 @@ def _prepared(program: Program) -> Callable[[], None]:
         _lead_path(path, always=True)
         _fresh_main()
         return lambda: runpy._run_module_as_main("__main__", False)  # type: ignore[attr-defined]
-    return _script(path)
+    return _script(path, texts)
 
 
-def _script(path: str) -> Callable[[], None]:
+def _script(path: str, texts: Mapping[str, bytes]) -> Callable[[], None]:
     try:
         with open(path, "rb") as stream:
-            content = stream.read()
+            content = texts.get(os.path.realpath(path), b"") or stream.read()
     except OSError as missing:
         print(
             f"{sys.executable}: can't open file {path!r}: [Errno {missing.errno}] {missing.strerror}", file=sys.stderr

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -15,6 +17,7 @@ from gradwhy.backends.tensorflow.describe import Slice
 from gradwhy.backends.tensorflow.doors import Doors
 from gradwhy.backends.tensorflow.frames import RawFrames, walk
 from gradwhy.backends.tensorflow.functions import Functions
+from gradwhy.backends.tensorflow.numbers import numbers_of
 from gradwhy.backends.tensorflow.ops import Registry
 from gradwhy.backends.tensorflow.record import Recorder
 from gradwhy.backends.tensorflow.scopes import Tapes, TapeScope
@@ -30,10 +33,10 @@ from gradwhy.backends.tensorflow.sources import (
 )
 from gradwhy.backends.tensorflow.standins import with_stand_ins
 from gradwhy.backends.tensorflow.unasked import Strangers, stuck_op
-from gradwhy.flow import Asked, Failure, FlowGraph, Question, SourceFact, Span, Status
+from gradwhy.flow import Asked, Failure, FlowGraph, Numbers, Question, SourceFact, Span, Status
 from gradwhy.host.reading import resolved
 from gradwhy.source.applied import is_applied
-from gradwhy.source.guards import drops_none
+from gradwhy.source.guards import checks_finite, drops_none
 from gradwhy.source.positions import is_user_code, live_user_frames, places_of
 from gradwhy.source.statements import call_argument, names_read
 
@@ -92,7 +95,7 @@ class Questions:
                 keys = [key for t in (*flat_sources(target), *wanted) if (key := key_of(t)) is not None]
                 self.recorder.keep_gradients(answers, keys, sys._getframe(3))
             statuses = tuple(status_of(a) for a in answers)
-            self.ask(kind, args[0], target, sources, wanted, statuses, None, sys._getframe(3))
+            self.ask(kind, args[0], target, sources, wanted, statuses, None, sys._getframe(3), answers)
 
         return answered
 
@@ -139,6 +142,7 @@ class Questions:
         statuses: tuple[Status, ...],
         failure: Failure | None,
         frame: FrameType | None,
+        answers: Sequence[Any] = (),
     ) -> None:
         """Tell the witness of a question, with the means to describe it."""
         frames, mine = walk(frame)
@@ -150,12 +154,19 @@ class Questions:
         if key not in self._looked and kind != "tape.watch":
             self._looked.add(key)
             building.look_for_strangers()
-        self.witness.answered(Answer(kind, "tensorflow", key, statuses, building.build))
+        numbers = partial(self.numbers, target, answers)
+        self.witness.answered(Answer(kind, "tensorflow", key, statuses, building.build, numbers))
         if scope is not None:
             scope.asked.append(frames)
             del scope.asked[:-2]
         self.recorder.question_answered()
         self.doors.question_answered()
+
+    def numbers(self, target: Any, answers: Sequence[Any]) -> tuple[Numbers | None, tuple[Numbers | None, ...]]:
+        """What the target and the gradients hold."""
+        with self.recorder.silence():
+            whole = [numbers_of(part) for part in flat_sources(target)]
+            return whole[0] if len(whole) == 1 else None, tuple(map(numbers_of, answers))
 
     def why(self, target: Any, source: Any, frame: FrameType | None) -> bool:
         """The user's own question about two values; whether they are TensorFlow's."""
@@ -306,7 +317,7 @@ class Building:
             recording=self.scope.number if self.scope is not None else None,
             failure=self.failure,
             order=2 if any(self.is_gradient(o) for o in origins) else 1,
-            is_filtered=bool(span and is_asked_by_user and drops_none(span, [p.span for p in places[1:]])),
+            is_filtered=self.is_filtered(span, [p.span for p in places[1:]], is_asked_by_user),
             is_own=self.kind == "gradwhy.why",
             is_applied=not is_asked_by_user or bool(span and is_applied(span)),
             target_span=self.target_span(origins),
@@ -321,6 +332,14 @@ class Building:
         if hasattr(key, "_numpy_internal"):
             return self.questions.recorder.of(key)
         return slice_.graphs.symbol(key) if slice_ is not None and hasattr(key, "graph") else None
+
+    def is_filtered(self, span: Span | None, callers: list[Span], is_asked_by_user: bool) -> bool:
+        """Whether the program is prepared for what it got."""
+        if Status.NAN in self.statuses and Status.NONE not in self.statuses:
+            # A loss scaler tries what overflows, and goes lower.
+            held = [*self.frame.f_locals.values(), *self.frame.f_globals.values()] if self.frame is not None else []
+            return any("LossScale" in type(v).__name__ for v in held) or bool(span and checks_finite(span))
+        return bool(span and is_asked_by_user and drops_none(span, callers))
 
     def last_use(self, given: Any) -> Span | None:
         """Where a variable was read last while the asked tape was open."""

@@ -1,0 +1,69 @@
+"""What a program does to the world outside it, which a second run would do again."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from types import FrameType
+from typing import Any
+
+from gradwhy.flow import Text
+from gradwhy.source.files import shown_path
+from gradwhy.source.positions import is_user_code
+
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
+_CHANGING = frozenset({"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree", "shutil.move"})
+_STARTING = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn"})
+
+
+class Outside:
+    """Notes the first act of the user's code outside the process: a file written, a connection, another program.
+
+    Python's audit events tell them. They do not tell what a framework's own C++ code writes. An audit hook stays for good:
+    after `close` it does nothing.
+    """
+
+    def __init__(self) -> None:
+        self.act: Text | None = None
+        self._is_open = True
+        self._allowed = (os.devnull, os.path.join(tempfile.gettempdir(), ""))
+        sys.addaudithook(self._heard)
+
+    def close(self) -> None:
+        self._is_open = False
+
+    def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self._is_open or self.act is not None:
+            return
+        act = self._act_of(event, arguments)
+        if act is not None and _is_by_user(sys._getframe(1)):
+            self.act = act
+
+    def _act_of(self, event: str, arguments: tuple[Any, ...]) -> Text | None:
+        if event == "open":
+            path, mode, flags = arguments
+            writes = any(c in mode for c in "wax+") if isinstance(mode, str) else bool((flags or 0) & _WRITING)
+            return self._wrote(path) if writes else None
+        if event in _CHANGING:
+            return self._wrote(arguments[0])
+        if event == "socket.connect":
+            return Text("fixes/act/connected", {"address": str(arguments[1])})
+        return Text("fixes/act/started") if event in _STARTING else None
+
+    def _wrote(self, path: object) -> Text | None:
+        if not isinstance(path, (str, bytes)):
+            return None
+        named = os.path.abspath(os.fsdecode(path))
+        return None if named.startswith(self._allowed) else Text("fixes/act/wrote", {"file": shown_path(named)})
+
+
+def _is_by_user(frame: FrameType | None) -> bool:
+    """Whether the user's own code called for it; what a library writes while it is imported is not theirs."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return False
+        if is_user_code(frame.f_code):
+            return True
+        frame = frame.f_back
+    return False
