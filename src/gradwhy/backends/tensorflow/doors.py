@@ -270,12 +270,18 @@ class Doors:
             return []
         if self.inferred.get((id(frame.f_code), frame.f_lasti), 0) >= _MOST_INFERRED:
             return []
+        exits = self.exits[id(frame.f_code)]
         only = frozenset(name for name, value in frame.f_locals.items() if value is number)
         feeding = self._feeding(frame, only)
         if feeding is None:
             return []
-        found = [exit for lasti, exit in self.exits[id(frame.f_code)] if feeding.covers(frame.f_code, lasti)]
-        return list(dict.fromkeys(found))
+        if only:
+            return list(dict.fromkeys(exit for lasti, exit in exits if feeding.covers(frame.f_code, lasti)))
+        # A number without a name is the library's own, unless the very expression computes one.
+        here = span_of(frame.f_code, frame.f_lasti)
+        found = [exit for lasti, exit in exits if exit.record[FRAMES][0] == (frame.f_code, lasti)]
+        spans = [(exit, _place(exit)) for exit in found] if here is not None and here.column else []
+        return list(dict.fromkeys(exit for exit, at in spans if at is not None and here and is_within(at, here)))
 
     def _feeding(self, frame: FrameType, only: frozenset[str] | None = None) -> Feeding | None:
         place = (id(frame.f_code), frame.f_lasti)
