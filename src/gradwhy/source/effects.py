@@ -82,6 +82,9 @@ class Reader:
             and isinstance(part.value.func, ast.Attribute)
         ):
             effects.changes |= set(_roots(part.value.func)) - own
+        if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call) and isinstance(part.value.func, ast.Name):
+            # A function whose result nobody takes is called for what it does.
+            effects.speaks |= part.value.func.id not in self._bodies
         if isinstance(part, ast.Call):
             self._call(part, effects, own, called)
         inner = own
