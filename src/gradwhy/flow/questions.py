@@ -69,7 +69,7 @@ class Asked:
     stand_in_span: Span | None = None
     """The statement that put that other object in the source's stead."""
     stand_in_kind: str | None = None
-    """How the other object came about, a neutral word: `clone`, `same-forward`; None where nothing is known."""
+    """How the other object came about, a neutral word: `clone`, `same-forward`, `remade`; None where nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)

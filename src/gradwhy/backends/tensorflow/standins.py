@@ -51,6 +51,9 @@ def with_stand_ins(
     finder = _Finder(slice_, graph, names, taken, {id(key_of(v)): v for v in [*variables, *wanted]})
     missing.sort(key=lambda m: _is_constant(_contents(m.made)))
     found = list(asked)
+    remade = finder.remade(missing, asked) if len(missing) == len(wanted) else {}
+    if remade:
+        return tuple(replace(one, **remade[position]) for position, one in enumerate(asked))
     for lost in missing[:_MOST_COMPARED]:
         is_variable = lost.made.record[rec.OP] is rec.VARIABLE
         stand_in = finder.twin_variable(lost) if is_variable else finder.twin_tensor(lost) or finder.ancestor(lost)
@@ -95,6 +98,21 @@ class _Finder:
             if len(spans) > 1 and self.is_sibling(missing.made, other):
                 return self.said(other, spans[1], "repeated")
         return None
+
+    def remade(self, missing: list[Missing], asked: tuple[Asked, ...]) -> dict[int, dict[str, Any]]:
+        """For each of the sources the variable in its stead, where the target uses others of the same kinds in the same order.
+
+        So it is where a model was built anew and the variables of the one before were kept in a list.
+        """
+        ordered = sorted(missing, key=lambda m: m.position)
+        kinds = [_handle_type(m.made) for m in ordered]
+        used = sorted((v for v in self.variables if self.use_lines(v)), key=lambda v: v.record[rec.TIME])
+        is_kept = all(one.source.name.endswith("]") for one in asked)
+        if not is_kept or None in kinds or [_handle_type(v) for v in used] != kinds:
+            return {}
+        if any(not self.name(v) or self.name(v).endswith("]") for v in used):
+            return {}
+        return {m.position: self.said(v, self.first_use(v), "remade") for m, v in zip(ordered, used, strict=True)}
 
     def twin_tensor(self, missing: Missing) -> dict[str, Any] | None:
         """A tensor that the target uses, made in the same way from the same variables: another run of the same forward pass."""
