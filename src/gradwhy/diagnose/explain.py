@@ -195,10 +195,12 @@ def severity(question: Question, losses: list[Lost], claim: Claim) -> Severity:
     if claim.severity is not None:
         return claim.severity
     symptoms = {lost.symptom for lost in losses}
-    if symptoms & {Status.NAN, Status.ERROR}:
+    if Status.ERROR in symptoms:
         return Severity.ERROR
     if question.is_filtered:
         return Severity.NOTE
+    if Status.NAN in symptoms:
+        return Severity.ERROR
     if Status.ZERO in symptoms:
         return Severity.WARNING
     # What neither an optimizer nor the program's own filter passes over is read as a gradient.
