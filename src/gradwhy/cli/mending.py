@@ -52,15 +52,18 @@ class Wishes:
 NOTHING = Wishes()
 
 
-def stopping(changed: Callable[[Report], None]) -> Callable[[Report], None]:
-    """Ends the program once a report holds a finding that is worth a fix."""
+class Stopping:
+    """Ends a running program once a report holds a finding that is worth a fix."""
 
-    def told(report: Report) -> None:
-        changed(report)
-        if report.exit_status is None and any(f.severity is not Severity.NOTE for f in report.findings):
+    def __init__(self, changed: Callable[[Report], None]) -> None:
+        self._changed = changed
+        self.is_armed = True
+
+    def __call__(self, report: Report) -> None:
+        self._changed(report)
+        if self.is_armed and any(finding.severity is not Severity.NOTE for finding in report.findings):
+            self.is_armed = False
             raise Enough
-
-    return told
 
 
 class Mending:

@@ -10,7 +10,7 @@ from typing import Any
 import rich_click as click
 
 from gradwhy.cli.choices import causes_in, language_of_locale, language_option, project_settings, refusal
-from gradwhy.cli.mending import NOTHING, Mending, Wishes, stopping
+from gradwhy.cli.mending import NOTHING, Mending, Stopping, Wishes
 from gradwhy.cli.telling import Teller
 from gradwhy.flow import Severity, Text
 from gradwhy.render.json import ReportError
@@ -104,10 +104,12 @@ class Run:
     def __call__(self) -> int:
         """Run it, and give back the exit status that Python would."""
         teller = Teller(sys.stderr, self.language, form=self.form, output=self.output)
+        stopping = Stopping(teller.changed)
+        stopping.is_armed = self.wishes.runs_again and not self.wishes.runs_to_end
         session = Session(
             self.program.target,
             self.program.arguments,
-            on_change=stopping(teller.changed) if self._stops else teller.changed,
+            on_change=stopping,
             on_warning=teller.failed,
             on_notice=teller.notice,
             select=self.select,
@@ -129,6 +131,7 @@ class Run:
         except Exception as problem:
             return _refuse(Text("cli/not-observed", {"problem": repr(problem)}), self.language, status=3)
         outcome = run_program(self.program)
+        stopping.is_armed = False
         has_error = False
         try:
             has_error = _finish(outcome, attachments, session, teller, mending)
@@ -136,10 +139,6 @@ class Run:
             teller.failed(repr(problem))
         status = leave(outcome)
         return 1 if status == 0 and self.is_strict and has_error else status
-
-    @property
-    def _stops(self) -> bool:
-        return self.wishes.runs_again and not self.wishes.runs_to_end
 
 
 def _finish(

@@ -9,7 +9,7 @@ from gradwhy.fix.choose import Choice, LeftOut
 from gradwhy.fix.locality import is_local
 from gradwhy.fix.patch import changed_by
 from gradwhy.fix.verdict import AnswerSeen, is_same, judge
-from gradwhy.flow import Applicability, Edit, Proof, Status, Text
+from gradwhy.flow import Applicability, Edit, Proof, SourceFact, Status, Text
 from gradwhy.running.occasions import Occasion, Told
 from gradwhy.source.files import absolute_path
 from gradwhy.texts import render_text
@@ -19,6 +19,7 @@ Rehearse = Callable[[Mapping[str, bytes], Occasion], AnswerSeen | Text]
 
 # Fixes after which the sources that cannot have a gradient are not asked about any more.
 _DROPPING = frozenset({"fixes/ask-trainable"})
+SHOWN_AS_UNASKED = frozenset({SourceFact.UNKNOWN_TO_MODEL, SourceFact.MADE_IN_CALL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +112,8 @@ class Trials:
             return after
         names = tuple(asked.source.name for asked in told.question.asked)
         before = AnswerSeen(names, told.statuses, told.gradients, told.target)
-        if told.question.failure is not None and told.question.failure.kind == "not-watchable":
-            # The question that follows may be about others, too: what was to be watched is among them.
-            after = _only(after, names)
+        if _is_unasked(told):
+            after = _named_as(after, names, str(choice.proposal.title.values.get("name", "")))
         same = is_same(before.target, after.target)
         if same is False and self._differs_anyway(before, occasion):
             same = None
@@ -141,15 +141,32 @@ class Trials:
 
 
 def _awaited(told: Told) -> Occasion:
-    """Where the changed program answers: for what could not be watched, at the next gradient that the function asks for."""
-    failure = told.question.failure
-    if failure is not None and failure.kind == "not-watchable":
-        return replace(told.occasion, kind="tape.gradient")
+    """Where the changed program answers: of what was never asked about, at the first gradient that the function asks for."""
+    if _is_unasked(told):
+        return replace(told.occasion, kind="tape.gradient", ordinal=0, repetition=1)
     return told.occasion
 
 
-def _only(answer: AnswerSeen, names: tuple[str, ...]) -> AnswerSeen:
-    kept = [number for number, name in enumerate(answer.names) if name in names]
-    statuses: tuple[Status, ...] = tuple(answer.statuses[number] for number in kept)
-    gradients = tuple(answer.gradients[number] if number < len(answer.gradients) else None for number in kept)
-    return AnswerSeen(tuple(answer.names[number] for number in kept), statuses, gradients, answer.target)
+def _is_unasked(told: Told) -> bool:
+    """Whether there was no answer but what the program did: a watch was refused, a variable left out of its model."""
+    failure = told.question.failure
+    is_refused = failure is not None and failure.kind == "not-watchable"
+    return is_refused or any(not SHOWN_AS_UNASKED.isdisjoint(asked.facts) for asked in told.question.asked)
+
+
+def _named_as(answer: AnswerSeen, names: tuple[str, ...], made_as: str) -> AnswerSeen:
+    """The part of an answer that is about the sources of these names.
+
+    A layer that was found in no model is named by its path, `net/head/kernel`; made once as `self.head`, it has a name.
+    """
+    owner = made_as.rpartition(".")[2]
+    places: dict[str, int] = {}
+    for name in names:
+        leaf = name.rpartition("/")[2]
+        for number, shown in enumerate(answer.names):
+            if shown == name or (owner and shown.endswith(f"{owner}.{leaf}")):
+                places.setdefault(name, number)
+    numbers = list(places.values())
+    statuses: tuple[Status, ...] = tuple(answer.statuses[number] for number in numbers)
+    gradients = tuple(answer.gradients[number] if number < len(answer.gradients) else None for number in numbers)
+    return AnswerSeen(tuple(places), statuses, gradients, answer.target)
