@@ -28,6 +28,8 @@ SECTIONS = {
     "en": ("What happens", "Why", "Example", "What to do", "When it is intended"),
     "zh": ("现象", "原因", "示例", "怎么改", "什么时候是有意的"),
 }
+# Said by the causes that have fixes.
+FIX_SAFETY = {"en": "Fix safety", "zh": "修改的安全性"}
 PLACEHOLDERS = frozenset(
     "sources source target op line scope recording name function dtype stand_in opens closes".split()
 )
@@ -139,7 +141,8 @@ def problems_of_page(page: Page, slug: str, language: str) -> Iterator[str]:
             yield f"no {key}"
     if not page.title or "\n" in page.title or page.title.endswith((".", "。")):
         yield "the title is one line without a full stop"
-    if page.sections != SECTIONS[language]:
+    has_fixes = (CAUSES / slug.replace("-", "_") / "fixes.py").is_file()
+    if page.sections != (*SECTIONS[language], *([FIX_SAFETY[language]] if has_fixes else [])):
         yield f"the sections are {page.sections}"
     allowed = PLACEHOLDERS | EXTRA_PLACEHOLDERS.get(slug, frozenset())
     for key, message in page.messages.items():
