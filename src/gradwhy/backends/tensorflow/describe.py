@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
-from gradwhy.backends.tensorflow import record as rec
+from gradwhy.backends.tensorflow import records as rec
 from gradwhy.backends.tensorflow.doors import HOST, LIKELY, CustomGradient
 from gradwhy.backends.tensorflow.functions import Functions
 from gradwhy.backends.tensorflow.graphs import Body, GraphReader, Symbol

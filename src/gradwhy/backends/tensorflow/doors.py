@@ -11,17 +11,8 @@ from typing import Any
 
 from gradwhy.backends.patches import Hooks
 from gradwhy.backends.tensorflow.frames import walk
-from gradwhy.backends.tensorflow.record import (
-    FRAMES,
-    INPUTS,
-    LEAF,
-    NUMBER,
-    Made,
-    Record,
-    Recorder,
-    Written,
-    dtype_number,
-)
+from gradwhy.backends.tensorflow.record import Recorder
+from gradwhy.backends.tensorflow.records import FRAMES, INPUTS, LEAF, NUMBER, Made, Record, Written, dtype_number
 from gradwhy.flow import Span
 from gradwhy.host.reading import (
     Feeding,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradwhy.backends.tensorflow import record as rec
+from gradwhy.backends.tensorflow import records as rec
 from gradwhy.backends.tensorflow.autograph import places_of_stack
 from gradwhy.backends.tensorflow.functions import Functions
 from gradwhy.backends.tensorflow.ops import Registry

@@ -11,7 +11,7 @@ from typing import Any
 
 from gradwhy.backends.contract import Answer, Witness
 from gradwhy.backends.patches import Hooks
-from gradwhy.backends.tensorflow import record as rec
+from gradwhy.backends.tensorflow import records as rec
 from gradwhy.backends.tensorflow.autograph import mapped_places
 from gradwhy.backends.tensorflow.describe import Slice
 from gradwhy.backends.tensorflow.doors import Doors

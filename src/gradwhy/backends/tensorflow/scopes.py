@@ -9,7 +9,8 @@ from typing import Any
 
 from gradwhy.backends.patches import Hooks
 from gradwhy.backends.tensorflow.frames import RawFrames, walk
-from gradwhy.backends.tensorflow.record import Made, Recorder
+from gradwhy.backends.tensorflow.record import Recorder
+from gradwhy.backends.tensorflow.records import Made
 
 _MOST_SCOPES = 512
 """How many tapes are remembered: each holds what it watched, and how that was made."""

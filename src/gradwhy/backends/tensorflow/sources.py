@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from gradwhy.backends.tensorflow import record as rec
+from gradwhy.backends.tensorflow import records as rec
 from gradwhy.backends.tensorflow.ops import is_float
 from gradwhy.backends.tensorflow.record import Recorder
 from gradwhy.flow import Source, SourceFact, Span

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gradwhy.backends.tensorflow import record as rec
+from gradwhy.backends.tensorflow import records as rec
 from gradwhy.backends.tensorflow.describe import Slice
 from gradwhy.backends.tensorflow.sources import SourceNames, framework_name, key_of
 from gradwhy.flow import Asked, FlowGraph, Op, Span, Status

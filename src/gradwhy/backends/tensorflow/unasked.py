@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gradwhy.backends.contract import Answer, Witness
-from gradwhy.backends.tensorflow import record as rec
+from gradwhy.backends.tensorflow import records as rec
 from gradwhy.backends.tensorflow.autograph import places_of_stack
 from gradwhy.backends.tensorflow.describe import Slice
 from gradwhy.backends.tensorflow.graphs import Symbol
