@@ -9,9 +9,10 @@ from types import CodeType
 from typing import Any
 
 from gradwhy.backends.tensorflow import records as rec
-from gradwhy.backends.tensorflow.doors import HOST, LIKELY, CustomGradient
+from gradwhy.backends.tensorflow.doors import HOST, CustomGradient
 from gradwhy.backends.tensorflow.functions import Functions
 from gradwhy.backends.tensorflow.graphs import Body, GraphReader, Symbol
+from gradwhy.backends.tensorflow.inferred import LIKELY
 from gradwhy.backends.tensorflow.ops import Registry, carries
 from gradwhy.backends.tensorflow.record import Recorder
 from gradwhy.backends.tensorflow.scopes import Tapes, TapeScope
