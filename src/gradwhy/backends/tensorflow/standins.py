@@ -43,6 +43,9 @@ def with_stand_ins(
     missing = []
     for position, (one, given) in enumerate(zip(asked, wanted, strict=True)):
         key = key_of(given)
+        if one.last_use is not None:
+            # What was used under the tape has no need of another in its place: what came of it was lost.
+            continue
         if one.value is None and one.status is Status.NONE and key is not None and hasattr(key, "_numpy_internal"):
             missing.append(Missing(position, given, slice_.recorder.of(key)))
     if not missing:
@@ -102,15 +105,16 @@ class _Finder:
     def remade(self, missing: list[Missing], asked: tuple[Asked, ...]) -> dict[int, dict[str, Any]]:
         """For each of the sources the variable in its stead, where the target uses others of the same kinds in the same order.
 
-        So it is where a model was built anew and the variables of the one before were kept in a list.
+        So it is where a model was built anew by the same lines, or the variables of the one before were kept in a list.
         """
         ordered = sorted(missing, key=lambda m: m.position)
         kinds = [_handle_type(m.made) for m in ordered]
         used = sorted((v for v in self.variables if self.use_lines(v)), key=lambda v: v.record[rec.TIME])
-        is_kept = all(one.source.name.endswith("]") for one in asked)
-        if not is_kept or None in kinds or [_handle_type(v) for v in used] != kinds:
+        if None in kinds or [_handle_type(v) for v in used] != kinds:
             return {}
-        if any(not self.name(v) or self.name(v).endswith("]") for v in used):
+        is_kept = all(one.source.name.endswith("]") for one in asked)
+        is_held = all(self.name(v) and not self.name(v).endswith("]") for v in used)
+        if not (is_kept and is_held) and not all(_is_made_alike(m.made, v) for m, v in zip(ordered, used, strict=True)):
             return {}
         return {m.position: self.said(v, self.first_use(v), "remade") for m, v in zip(ordered, used, strict=True)}
 
@@ -175,6 +179,12 @@ class _Finder:
 
 def _is_alike(one: Any, other: Any) -> bool:
     return one is not other and _handle_type(one) == _handle_type(other) is not None
+
+
+def _is_made_alike(one: Any, other: Any) -> bool:
+    """Whether two variables were made by one and the same call in the text."""
+    mine, theirs = one.record[rec.FRAMES], other.record[rec.FRAMES]
+    return bool(mine) and bool(theirs) and mine[0] == theirs[0]
 
 
 def _handle_type(made: Any) -> Any:
