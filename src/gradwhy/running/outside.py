@@ -27,7 +27,8 @@ class Outside:
     def __init__(self) -> None:
         self.act: Text | None = None
         self._is_open = True
-        self._allowed = (os.devnull, os.path.join(tempfile.gettempdir(), ""))
+        self._scratch = os.path.join(os.path.realpath(tempfile.gettempdir()), "")
+        self._home = os.path.join(os.path.realpath(os.getcwd()), "")
         sys.addaudithook(self._heard)
 
     def close(self) -> None:
@@ -54,8 +55,9 @@ class Outside:
     def _wrote(self, path: object) -> Text | None:
         if not isinstance(path, (str, bytes)):
             return None
-        named = os.path.abspath(os.fsdecode(path))
-        return None if named.startswith(self._allowed) else Text("fixes/act/wrote", {"file": shown_path(named)})
+        named = os.path.realpath(os.fsdecode(path))
+        is_scratch = named.startswith(self._scratch) and not named.startswith(self._home)
+        return None if is_scratch or named == os.devnull else Text("fixes/act/wrote", {"file": shown_path(named)})
 
 
 def _is_by_user(frame: FrameType | None) -> bool:
