@@ -67,7 +67,7 @@ def plain_values(lost: Lost, place: Span | None) -> dict[str, str | int | None]:
         "name": lost.asked.source.name,
         "target": lost.question.target,
         "line": place.line if place else None,
-        "dtype": value.dtype if value else None,
+        "dtype": (value.dtype if value else "") or lost.asked.dtype or None,
         "recording": (scope.name or scope.kind) if scope else lost.question.kind,
         "scope": scope.kind if scope else None,
         "opens": scope.span.line if scope and scope.span else None,

@@ -70,6 +70,8 @@ class Asked:
     """The statement that put that other object in the source's stead."""
     stand_in_kind: str | None = None
     """How the other object came about, a neutral word: `clone`, `same-forward`, `remade`; None where nothing is known."""
+    dtype: str = ""
+    """The source's own dtype, such as `int32`; empty where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)

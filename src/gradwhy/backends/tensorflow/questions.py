@@ -24,6 +24,7 @@ from gradwhy.backends.tensorflow.scopes import Tapes, TapeScope
 from gradwhy.backends.tensorflow.sources import (
     SourceNames,
     definition_of,
+    dtype_of,
     facts_of,
     flat_sources,
     full_argument,
@@ -299,6 +300,7 @@ class Building:
                 facts_of(given) | self.extra_facts,
                 definition_of(q.recorder, key_of(given)),
                 self.last_use(given) if number is None else None,
+                dtype=dtype_of(given),
             )
             for given, number, status in zip(self.wanted, numbers, self.statuses, strict=True)
             if number is not None or not self.only_reached

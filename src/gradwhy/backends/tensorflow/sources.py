@@ -85,13 +85,19 @@ def inner_variable(given: Any) -> Any:
     return given
 
 
+def dtype_of(given: Any) -> str:
+    """The name of a source's dtype, empty where it has none."""
+    dtype = getattr(given, "dtype", "")
+    return str(getattr(dtype, "name", dtype))
+
+
 def facts_of(given: Any) -> frozenset[SourceFact]:
     """What is known of a source besides its path."""
     kind = type(given)
     if kind.__name__ == "KerasTensor":
         return frozenset({SourceFact.SYMBOLIC})
     found = set()
-    dtype = str(getattr(getattr(given, "dtype", None), "name", getattr(given, "dtype", "")))
+    dtype = dtype_of(given)
     if dtype and not is_float(dtype):
         found.add(SourceFact.INTEGER)
     if getattr(given, "trainable", True) is False:

@@ -26,4 +26,4 @@ def recognise(lost: Lost) -> Claim | None:
 
 def _dtype(lost: Lost) -> str | None:
     value = lost.recording.values.get(lost.asked.value) if lost.asked.value is not None else None
-    return value.dtype if value else None
+    return lost.asked.dtype or (value.dtype if value else "") or None
