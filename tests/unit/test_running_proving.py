@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -74,3 +77,18 @@ def is_running(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"
+
+
+def test_interrupt_while_a_fix_is_proved_ends_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("print('done')\n", encoding="utf-8")
+    code = """
+from gradwhy.cli import main, mending
+
+def interrupted(self):
+    raise KeyboardInterrupt
+
+mending.Mending.mend = interrupted
+main.main(["run", "--fix", "p.py"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "done\n", "")

@@ -16,7 +16,7 @@ from gradwhy.flow import Severity, Text
 from gradwhy.render.json import ReportError
 from gradwhy.running import observing
 from gradwhy.running.attach import Attachments
-from gradwhy.running.program import Outcome, Program, leave, wind_down
+from gradwhy.running.program import INTERRUPTED, Outcome, Program, leave, wind_down
 from gradwhy.running.program import run as run_program
 from gradwhy.running.proving import Setting
 from gradwhy.session import Session
@@ -135,6 +135,9 @@ class Run:
         has_error = False
         try:
             has_error = _finish(outcome, attachments, session, teller, mending)
+        except KeyboardInterrupt as stop:
+            # While a fix was proved: the changed program has been ended, and the files are as they were.
+            outcome = Outcome(INTERRUPTED, stop)
         except Exception as problem:
             teller.failed(repr(problem))
         status = leave(outcome)
