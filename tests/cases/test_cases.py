@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from forkserver import Finished, ForkServer
-from gradwhy.flow import Report, from_json
+from gradwhy.flow import Report, Text, from_json
+from gradwhy.texts.catalogs import template
+from gradwhy.texts.filling import FillError, fill
 from judging import Case, judge, judge_transparency, loud, read_cases
 
 HERE = Path(__file__).parent
@@ -81,6 +83,8 @@ def test_case_is_answered(framework: str, name: str, bank: Bank) -> None:
     report = report_of(observed)
     faults += judge(case, report) if isinstance(report, Report) else [report]
     settle(name, faults)
+    if isinstance(report, Report):
+        assert not [lacking for text in texts_of(report) for lacking in unsaid(text)]
 
 
 @pytest.mark.parametrize(("framework", "name"), parameters(FIXED))
@@ -105,6 +109,37 @@ def report_of(observed: Finished) -> Report | str:
         return from_json(Report, json.loads((observed.folder / "report.json").read_text(encoding="utf-8")))
     except (OSError, ValueError) as problem:
         return f"no report: {problem}; {observed.err.strip().splitlines()[-1:]}"
+
+
+def test_every_word_of_every_finding_can_be_said() -> None:
+    """That a text lacks a value shows only where it is said: each case's report is read for it in both languages."""
+    assert unsaid(Text("integer-dtype/labels/source")) == [
+        "en: integer-dtype/labels/source",
+        "zh: integer-dtype/labels/source",
+    ]
+    assert not unsaid(Text("integer-dtype/labels/source", {"source": "x", "dtype": "int32"}))
+
+
+def unsaid(text: Text) -> list[str]:
+    """The languages in which a text has no words for what it is to say."""
+    found = ((language, template(text.key, language)) for language in ("en", "zh"))
+    return [f"{language}: {text.key}" for language, words in found if words is None or not _fits(words, text, language)]
+
+
+def _fits(words: str, text: Text, language: str) -> bool:
+    try:
+        fill(words, text.values, language)
+    except FillError:
+        return False
+    return True
+
+
+def texts_of(report: Report) -> list[Text]:
+    return [
+        text
+        for finding in report.findings
+        for text in (finding.headline, finding.help, *finding.notes, *(label.text for label in finding.labels))
+    ]
 
 
 def settle(name: str, faults: list[str]) -> None:
