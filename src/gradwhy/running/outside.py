@@ -56,7 +56,8 @@ class Outside:
         if not isinstance(path, (str, bytes)):
             return None
         named = os.path.realpath(os.fsdecode(path))
-        is_scratch = named.startswith(self._scratch) and not named.startswith(self._home)
+        # The folder itself is opened for a file without a name, as AutoGraph does.
+        is_scratch = os.path.join(named, "").startswith(self._scratch) and not named.startswith(self._home)
         return None if is_scratch or named == os.devnull else Text("fixes/act/wrote", {"file": shown_path(named)})
 
 
