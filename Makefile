@@ -1,14 +1,16 @@
-# make run     observe a program: the first example, or SCRIPT=path with ARGS="..."
+# make run     observe a program: the first example with its fix proved, or SCRIPT=path with ARGS="..."
 # make test    everything, with all three frameworks
 # make check   format, types, layers and the tests that need no framework: under a minute
 # make clean   remove what these made
 #
-# PYTHON is the interpreter that the environment is made with, 3.11 or newer. VENV is where it is put.
+# ARGS go to the program, OPTIONS to gradwhy. PYTHON is the interpreter that the environment is made with, 3.11 or newer. VENV is
+# where it is put.
 
 PYTHON ?= python3
 VENV ?= .venv
 SCRIPT ?= examples/mask_outside_tape.py
 ARGS ?=
+OPTIONS ?= $(if $(filter examples/mask_outside_tape.py,$(SCRIPT)),--prove --to-end)
 
 # The frameworks that a program names are those that it needs.
 comma := ,
@@ -27,7 +29,7 @@ help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
 
 run: $(VENV)/.has-run-$(subst $(space),$(comma),$(FRAMEWORKS))
-	@$(VENV)/bin/gradwhy run '$(SCRIPT)' $(ARGS)
+	@$(VENV)/bin/gradwhy run $(OPTIONS) '$(SCRIPT)' $(ARGS)
 
 test: $(VENV)/.has-test-dev,tensorflow,torch,jax,cases style types
 	$(VENV)/bin/pytest
