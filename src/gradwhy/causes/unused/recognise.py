@@ -29,7 +29,9 @@ def recognise(lost: Lost) -> Claim | None:
     if asked.last_use is not None:
         return elsewhere(lost, "unused", asked.last_use, label="last-use")
     place = asked.definition or lost.question.span
-    return elsewhere(lost, "unused", place, label="defined" if asked.definition else "cut", help="never-called")
+    # What hangs on an object of the program's own is a part of it, such as a layer that was never called.
+    help = "never-called" if "." in asked.source.name else "default"
+    return elsewhere(lost, "unused", place, label="defined" if asked.definition else "cut", help=help)
 
 
 def _is_made_of_gradients(lost: Lost) -> bool:
