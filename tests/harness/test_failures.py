@@ -39,6 +39,8 @@ class Known:
         return {
             hook: self.server.submit("injecting:injected", hook.program, hook.name, str(call_of(hook)), exception)
             for hook in self.hooks
+            # Python interrupts no other thread than the main one. A new thread that dies before it has begun hangs its parent.
+            if exception != "KeyboardInterrupt" or ".thread." not in hook.name
         }
 
 
