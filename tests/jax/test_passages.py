@@ -59,7 +59,7 @@ p = {"x": jnp.array(1.5), "w": jnp.array(3.0)}
 jax.grad(loss)(p)
 """
     )
-    assert told.barriers("p['x']") == [("not-differentiable", 4), ("index", 5)]
+    assert told.barriers("p['x']") == [("not-differentiable", 4), ("integer", 4), ("index", 5)]
 
 
 def test_an_integer_buffer_makes_what_is_written_into_it_integer(observe: Callable[[str], list]) -> None:
