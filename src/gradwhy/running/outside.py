@@ -8,6 +8,7 @@ import tempfile
 from types import FrameType
 from typing import Any
 
+from gradwhy import version
 from gradwhy.flow import Text
 from gradwhy.source.files import shown_path
 from gradwhy.source.positions import is_user_code
@@ -15,6 +16,9 @@ from gradwhy.source.positions import is_user_code
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 _CHANGING = frozenset({"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree", "shutil.move"})
 _STARTING = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn"})
+
+
+_REPORTING = os.path.join(os.path.dirname(version.__file__), "render", "")
 
 
 class Outside:
@@ -62,9 +66,9 @@ class Outside:
 
 
 def _is_by_user(frame: FrameType | None) -> bool:
-    """Whether the user's own code called for it; what a library writes while it is imported is not theirs."""
+    """Whether the user's own code called for it: not what a library writes while it is imported, nor our report."""
     while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
+        if frame.f_code.co_filename.startswith(("<frozen importlib", _REPORTING)):
             return False
         if is_user_code(frame.f_code):
             return True
