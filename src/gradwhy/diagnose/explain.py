@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from gradwhy.causes.discover import causes
+from gradwhy.diagnose.examples import worked_example
 from gradwhy.diagnose.lost import Claim, Lost, call_site, span_of
 from gradwhy.diagnose.paths import Passed, Path, Region, cheapest, others
 from gradwhy.diagnose.recording import Recording
@@ -162,6 +163,7 @@ def _finding(members: list[_Judged], number: int, finding_id: int) -> Finding:
         cuts=first.cuts,
         path=path_steps(lost),
         also_cut=also,
+        example=worked_example(claim.place, question.framework) if first.cause in _WITH_EXAMPLES else "",
         graph=lost.recording.graph,
     )
 

@@ -108,6 +108,8 @@ class Finding:
     labels: tuple[Label, ...] = ()
     notes: tuple[Text, ...] = ()
     help: Text | None = None
+    example: str = ""
+    """Lines of code in the user's names: advice, which changes the target and is never applied."""
     cuts: tuple[Cut, ...] = ()
     path: tuple[Step, ...] = ()
     also_cut: tuple[Cut, ...] = ()

@@ -101,6 +101,7 @@ class _Drawing:
         for note in self._notes():
             rows += self._remark("frame/remark", note)
         rows += self._help()
+        rows += self._example()
         return rows + self._remark("frame/learn-more", f"gradwhy explain {self._finding.cause}")
 
     def _say(self, key: str, **values: str | int) -> str:
@@ -211,6 +212,14 @@ class _Drawing:
             return []
         head = self._say("frame/help")
         return _led([(head, _HELP)], self._words(self._finding.help), self._screen.width, indent=cell_len(head))
+
+    def _example(self) -> list[Styled]:
+        if not self._finding.example:
+            return []
+        head = self._say("frame/example")
+        said = self._say("frame/advice", target=self._finding.target)
+        rows = _led([(head, _HELP)], said, self._screen.width, indent=cell_len(head))
+        return rows + [Styled("    " + harmless(line)) for line in self._finding.example.splitlines()]
 
 
 def _led(lead: list[tuple[str, str]], text: str, width: int, *, indent: int, style: str = "") -> list[Styled]:
