@@ -21,6 +21,7 @@ def at_cut(
     labels: tuple[Label, ...] = (),
     place: Span | None = None,
     severity: Severity | None = None,
+    also: tuple[Span, ...] = (),
     **values: str | int | None,
 ) -> Claim:
     """A claim at the cut nearest to the source, which must exist."""
@@ -35,6 +36,7 @@ def at_cut(
         help=text(f"{slug}/help/{help}", **known),
         notes=notes,
         severity=severity,
+        also=also,
     )
 
 
@@ -48,6 +50,7 @@ def elsewhere(
     labels: tuple[Label, ...] = (),
     notes: tuple[Text, ...] = (),
     severity: Severity | None = None,
+    also: tuple[Span, ...] = (),
     **values: str | int | None,
 ) -> Claim:
     """A claim about the source itself, at `place`, where no path or no cut of a path says more."""
@@ -55,7 +58,7 @@ def elsewhere(
     said = (Label(place, text(f"{slug}/labels/{label}", **known)),) if place else ()
     target = target_label(lost)
     near = (target,) if target and target.span != place else ()
-    return Claim(place, said + labels + near, text(f"{slug}/help/{help}", **known), notes, severity)
+    return Claim(place, said + labels + near, text(f"{slug}/help/{help}", **known), notes, severity, also)
 
 
 def plain_values(lost: Lost, place: Span | None) -> dict[str, str | int | None]:

@@ -31,6 +31,7 @@ from gradwhy.flow import (
 )
 
 _SHOWN_NAMES = 3
+_WITH_EXAMPLES = frozenset({"non-differentiable-op"})
 
 BARRIER_CAUSES: dict[Barrier, str] = {
     Barrier.NOT_DIFFERENTIABLE: "non-differentiable-op",
@@ -124,9 +125,11 @@ def _cuts(slug: str, claim: Claim, lost: Lost) -> Iterable[Cut]:
     """The cuts of the path: the claimed one first, the call through which it ran, then those nearer to the target."""
     if not lost.regions:
         yield Cut(slug, claim.place, lost.question.failure.op or "" if lost.question.failure else "", True)
+        yield from (Cut(slug, span, "", True) for span in claim.also)
         return
     first, *rest = lost.regions
     yield _cut(slug, first)
+    yield from (Cut(slug, span, first.first.op.name, True) for span in claim.also)
     outer = call_site(first.first, lost)
     if outer and first.barrier in (Barrier.BEFORE, Barrier.AFTER):
         yield Cut(slug, outer, step_words(first.first.op, outer), True)
@@ -160,10 +163,10 @@ def _finding(members: list[_Judged], number: int, finding_id: int) -> Finding:
         labels=tuple(Label(label.span, fill(label.text)) for label in _distinct(claim.labels)),
         notes=tuple(fill(n) for n in notes),
         help=fill(claim.help),
+        example=worked_example(claim.place, question.framework) if first.cause in _WITH_EXAMPLES else "",
         cuts=first.cuts,
         path=path_steps(lost),
         also_cut=also,
-        example=worked_example(claim.place, question.framework) if first.cause in _WITH_EXAMPLES else "",
         graph=lost.recording.graph,
     )
 
@@ -203,7 +206,7 @@ def severity(question: Question, losses: list[Lost], claim: Claim) -> Severity:
         return Severity.NOTE
     if Status.NAN in symptoms:
         return Severity.ERROR
-    if Status.ZERO in symptoms:
+    if symptoms & {Status.ZERO, Status.UNHELD}:
         return Severity.WARNING
     # What neither an optimizer nor the program's own filter passes over is read as a gradient.
     if all(a.status is Status.NONE for a in question.asked) or not question.is_applied:

@@ -52,7 +52,8 @@ class Lost:
 class Claim:
     """What a cause says about a lost source that is its own.
 
-    `severity` is set only where the table of severities does not decide, such as for a source frozen on purpose.
+    `severity` is set only where the table of severities does not decide, such as for a source frozen on purpose. `also` are
+    further places that belong to the same cut: the other end of what is not joined, the switch that is off.
     """
 
     place: Span | None
@@ -60,6 +61,7 @@ class Claim:
     help: Text
     notes: tuple[Text, ...] = ()
     severity: Severity | None = None
+    also: tuple[Span, ...] = ()
 
 
 def span_of(passed: Passed) -> Span | None:

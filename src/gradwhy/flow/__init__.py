@@ -33,7 +33,7 @@ from gradwhy.flow.graph import (
     ValueKind,
     Watch,
 )
-from gradwhy.flow.questions import Asked, Failure, Numbers, Question, Source, SourceFact, Status
+from gradwhy.flow.questions import Asked, Failure, Numbers, Overwritten, Question, Source, SourceFact, Status
 from gradwhy.flow.spans import Place, Span
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "ModelError",
     "Numbers",
     "Op",
+    "Overwritten",
     "Passage",
     "Place",
     "Process",

@@ -17,6 +17,8 @@ class Status(StrEnum):
     NAN = "nan"
     ERROR = "error"
     """The program asked and an exception came instead of an answer."""
+    UNHELD = "unheld"
+    """A gradient came, and no optimizer holds the source, so that nothing moves it."""
 
 
 class SourceFact(StrEnum):
@@ -28,9 +30,16 @@ class SourceFact(StrEnum):
     """It is no trainable weight by its nature: a moving mean, a metric's total, a random generator's state."""
     INTEGER = "integer"
     NOT_LEAF = "not-leaf"
+    """A gradient was to be kept at it, and gradients are kept at leaves only."""
+    STANDS_FOR_LEAF = "stands-for-leaf"
+    """Nothing of the program's leads to the leaf any more that it was made from."""
     SYMBOLIC = "symbolic"
     """It stands for a value (a Keras symbolic tensor, a shape) and never holds one."""
+    NOT_ASKED = "not-asked"
+    """The question leaves it out, and the program looks for its gradient in the answer."""
     HELD_BY_OPTIMIZER = "held-by-optimizer"
+    REQUIRED = "required"
+    """Something that the program uses stops it where this source gets no gradient."""
     UNKNOWN_TO_OPTIMIZER = "unknown-to-optimizer"
     UNKNOWN_TO_MODEL = "unknown-to-model"
     MADE_IN_CALL = "made-in-call"
@@ -72,6 +81,12 @@ class Asked:
     """How the other object came about, a neutral word: `clone`, `same-forward`, `remade`; None where nothing is known."""
     dtype: str = ""
     """The source's own dtype, such as `int32`; empty where it is not known."""
+    dropped: Span | None = None
+    """The last op that computed something from a source from which the target was not made."""
+    unreached: Span | None = None
+    """The condition that did not hold, behind which the program would have used the source."""
+    beside: Span | None = None
+    """Where the parts that stand beside a source that no op ever read are used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +99,34 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
+class Overwritten:
+    """A value that a backward pass needed and that was written to after it had been kept.
+
+    `name` is the user's for what was written, `span` the write, `kept` where the op stands that kept the value.
+    """
+
+    name: str
+    span: Span | None
+    kept: Span | None = None
+    is_by_optimizer: bool = False
+    is_in_part: bool = False
+    """Only some elements of it were written."""
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """The exception with which the framework answered.
 
-    `kind` is a neutral word for what went wrong, None where the backend does not recognise it.
+    `kind` is a neutral word for what went wrong, None where the backend does not recognise it. `op` and `span` are what it
+    complains of, and where that stands.
     """
 
     type_name: str
     message: str
     kind: str | None = None
     op: str | None = None
+    span: Span | None = None
+    overwritten: Overwritten | None = None
 
 
 @dataclass(frozen=True, slots=True)

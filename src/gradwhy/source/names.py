@@ -88,6 +88,15 @@ class Names:
         name, *others = texts
         return name, tuple(others[:MOST_ALIASES])
 
+    def reaches(self, key: int) -> bool:
+        """Whether some expression leads to the object of that id, which must be alive."""
+        return key in self._edges
+
+    def of_id(self, key: int) -> str:
+        """The name of the object of that id, which must be alive; empty where no frame reaches it."""
+        kept = next((value for value in self._kept if id(value) == key), None)
+        return self.of(kept)[0] if kept is not None else ""
+
     def _search(self, roots: Iterable[tuple[_Root, object]]) -> None:
         waiting: list[tuple[int, int, int, object, int]] = []
         best: dict[int, int] = {}

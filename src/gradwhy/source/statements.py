@@ -32,6 +32,7 @@ __all__ = [
     "statement_reads",
     "statement_span",
     "with_header_span",
+    "written_name",
 ]
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -120,6 +121,22 @@ def bound_by(statement: ast.stmt) -> tuple[str, ...]:
     roots: list[ast.AST] = list(header_parts(statement)) or ([] if hasattr(statement, "body") else [statement])
     names += [part.target.id for root in roots for part in in_same_scope(root) if isinstance(part, ast.NamedExpr)]
     return tuple(dict.fromkeys(names))
+
+
+def written_name(span: Span) -> str | None:
+    """What the statement or the call at the span writes in place: `x` in `x += 1`, `x[0] = y`, and `x.clamp_(0)`."""
+    file, statement = read(span.file), statement_at(span)
+    call = call_at(span)
+    part: ast.expr | None = None
+    if call is not None and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
+        part = call.func.value
+    elif isinstance(statement, ast.AugAssign):
+        part = statement.target
+    elif isinstance(statement, ast.Assign):
+        part = statement.targets[0]
+    while isinstance(part, ast.Subscript):
+        part = part.value
+    return short_text(text_of_syntax(file, part)) if file is not None and part is not None else None
 
 
 def target_names(target: ast.expr) -> list[str]:

@@ -9,6 +9,7 @@ from gradwhy.backends.torch.doors import Doors
 from gradwhy.backends.torch.optimizers import Optimizers
 from gradwhy.backends.torch.questions import Questions
 from gradwhy.backends.torch.record import Recorder
+from gradwhy.backends.torch.refusals import Refusals
 from gradwhy.backends.torch.watch import Watch
 
 __all__ = ["TorchBackend", "backend"]
@@ -34,7 +35,9 @@ class TorchBackend:
             watch = self._watch = Watch(hooks, recorder)
             questions = Questions(recorder, watch, witness)
             doors, optimizers = Doors(recorder, watch), Optimizers(recorder, watch, questions)
-            for part in (doors, questions, optimizers):
+            refusals = Refusals(recorder, watch, questions, witness)
+            watch.refused = refusals.op
+            for part in (doors, questions, optimizers, refusals):
                 watch.on_begin(part.open)
             doors.open_always(hooks)
             optimizers.open_always(hooks)

@@ -15,6 +15,8 @@ BACKWARD = "backward"
 GRAD = "autograd.grad"
 READ = ".grad"
 STEP = "optimizer.step"
+CONSTRUCTION = "torch.optim"
+WRITE = "in-place write"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,10 @@ class Asking:
     """The ids of the parameters that an optimizer holds."""
     problem: BaseException | None = None
     earlier: Pass | None = None
+    unheld: frozenset[int] = field(default_factory=frozenset)
+    """The ids of the parameters that are kept where no module looks for its own."""
+    target: str = ""
+    """What is asked, where no pass has a target."""
 
     @property
     def look(self) -> Look | None:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 
 from torch import Tensor
 from torch.nn import Parameter
 
-from gradwhy.backends.torch import failures, ops
+from gradwhy.backends.torch import failures, ops, overwritten
 from gradwhy.backends.torch.asking import BACKWARD, GRAD, Asking, Pass
 from gradwhy.backends.torch.drawing import AUTOGRAD, Drawing
+from gradwhy.backends.torch.overwritten import Lapse
 from gradwhy.backends.torch.record import Recorder
-from gradwhy.backends.torch.trail import Frames, Record
-from gradwhy.flow import Asked, FlowGraph, Place, Question, Source, SourceFact, Span, Status
+from gradwhy.backends.torch.sources import Sources, made_at, span_of
+from gradwhy.backends.torch.trail import Record
+from gradwhy.flow import Asked, Failure, FlowGraph, Overwritten, Place, Question, Source, Status
 from gradwhy.source.files import read
 from gradwhy.source.guards import drops_none
 from gradwhy.source.locate import call_at, expression_at, text_of
 from gradwhy.source.names import Names
 from gradwhy.source.positions import live_user_frames, places_of
-from gradwhy.source.statements import call_argument, short_text
+from gradwhy.source.statements import call_argument, short_text, written_name
 
 Build = Callable[[bool], tuple[Question, FlowGraph | None]]
 
@@ -40,6 +43,7 @@ class _Description:
         self.recorder = recorder
         self.records = [recorder.of(tensor) for tensor, _ in asking.sources]
         self.names = Names(live_user_frames(asking.frame), tables=TABLES, is_leaf=_is_tensor, skip=SKIPPED)
+        self.sources = Sources(asking, recorder, self.names)
 
     def build(self, with_graph: bool) -> tuple[Question, FlowGraph | None]:
         asking = self.asking
@@ -57,11 +61,11 @@ class _Description:
                 self._asked(*pair, record, drawing) for pair, record in zip(asking.sources, self.records, strict=True)
             ),
             recording=AUTOGRAD if drawing else None,
-            failure=failures.failure_of(asking.problem) if asking.problem is not None else None,
+            failure=self._failure(),
             order=self._order(targets),
             is_filtered=self._is_filtered(places),
-            target_span=_made_at(targets[-1]) if targets else None,
-            earlier=_span(asking.earlier.frames) if asking.earlier is not None else None,
+            target_span=made_at(targets[-1]) if targets else None,
+            earlier=span_of(asking.earlier.frames) if asking.earlier is not None else None,
         )
         return question, drawing.graph(asking.look) if drawing else None
 
@@ -76,14 +80,8 @@ class _Description:
         return shapes, tensor_ids
 
     def _asked(self, tensor: Tensor, status: Status, record: Record, drawing: Drawing | None) -> Asked:
-        return Asked(
-            source=self._source(tensor),
-            value=drawing.number(record) if drawing else None,
-            status=status,
-            facts=self._facts(tensor, record),
-            definition=_made_at(record),
-            last_use=_span(record.used),
-        )
+        value = drawing.number(record) if drawing else None
+        return self.sources.asked(tensor, status, record, source=self._source(tensor), value=value)
 
     def _source(self, tensor: Tensor) -> Source:
         name, aliases = self.names.of(tensor)
@@ -101,7 +99,7 @@ class _Description:
 
     def _written_source(self) -> str | None:
         """The source as the asking line writes it: `layer.weight` in `layer.weight.grad`."""
-        span = _span(self.asking.frames)
+        span = span_of(self.asking.frames)
         file = read(span.file) if span is not None else None
         if span is None or file is None or len(self.asking.sources) != 1:
             return None
@@ -111,20 +109,29 @@ class _Description:
         is_read = isinstance(read_there, ast.Attribute) and read_there.attr == "grad"
         return short_text(text_of(file, read_there.value)) if is_read else None  # type: ignore[union-attr]
 
-    def _facts(self, tensor: Tensor, record: Record) -> frozenset[SourceFact]:
-        facts: set[SourceFact] = set()
-        if not (tensor.is_floating_point() or tensor.is_complex()):
-            facts.add(SourceFact.INTEGER)
-        elif not tensor.requires_grad and (record.is_parameter or record.was_watched):
-            facts.add(SourceFact.FROZEN)
-        if not tensor.is_leaf:
-            facts.add(SourceFact.NOT_LEAF)
-        if id(tensor) in self.asking.held:
-            facts.add(SourceFact.HELD_BY_OPTIMIZER)
-        return frozenset(facts)
+    def _failure(self) -> Failure | None:
+        asking = self.asking
+        if asking.problem is None:
+            return None
+        failure = failures.failure_of(asking.problem, asking.passes)
+        if failure.kind != failures.CHANGED or not asking.passes:
+            return failure
+        lapse = overwritten.find(self.recorder, asking.passes[-1], asking.problem)
+        return replace(failure, overwritten=self._overwritten(lapse)) if lapse is not None else failure
+
+    def _overwritten(self, lapse: Lapse) -> Overwritten:
+        span = span_of(lapse.write.frames)
+        name = written_name(span) if span is not None and lapse.key is None else None
+        if lapse.key is not None:
+            name = self.names.of_id(lapse.key)
+        kept = span_of(lapse.kept_by.frames)
+        is_step = lapse.key is not None
+        return Overwritten(name or ops.shown_name(lapse.kept_by), span, kept, is_step, lapse.write.is_in_part)
 
     def _target(self) -> str:
         """The target as the user wrote it where the pass was asked for."""
+        if not self.asking.passes:
+            return self.asking.target
         passed = self.asking.passes[-1]
         written = _target_text(passed, is_grad=self.asking.kind == GRAD)
         if written is not None and written.isidentifier():
@@ -150,7 +157,7 @@ def _is_tensor(value: object) -> bool:
 
 def _target_text(passed: Pass, *, is_grad: bool) -> str | None:
     """What the call of a backward pass says its target is."""
-    span = _span(passed.frames)
+    span = span_of(passed.frames)
     call = call_at(span) if span is not None else None
     file = read(span.file) if span is not None else None
     if span is None or call is None or file is None:
@@ -160,13 +167,3 @@ def _target_text(passed: Pass, *, is_grad: bool) -> str | None:
     if is_method and not is_grad:
         return short_text(text_of(file, func.value))  # type: ignore[attr-defined]
     return call_argument(span, 0, "outputs" if is_grad else "tensors")
-
-
-def _made_at(record: Record) -> Span | None:
-    """Where a value was made; where it was only filled, a parameter say, its own beginning counts."""
-    return _span(record.call.frames) if record.call is not None else None
-
-
-def _span(frames: Frames) -> Span | None:
-    places = places_of(frames[:1])
-    return places[0].span if places else None

@@ -14,11 +14,13 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from gradwhy.backends.patches import Hooks
-from gradwhy.backends.torch import ops
+from gradwhy.backends.torch import gradient_functions, ops
 from gradwhy.backends.torch.grad_mode import Pause
 from gradwhy.backends.torch.record import Recorder
+from gradwhy.backends.torch.trail import Frames
 from gradwhy.backends.torch.watch import Watch
 
+_COMPILED = "CompiledFunction"
 _watches: weakref.WeakSet[Watch] = weakref.WeakSet()
 
 
@@ -98,6 +100,9 @@ class Doors:
         given = {id(part) for part in args}
         inside = list({id(leaf): leaf for leaf in hidden if id(leaf) not in given}.values())
         call = recorder.call(args[0].__name__, args[1:], {ops.HIDDEN: inside} if inside else None, _caller())
+        if call.func.startswith(_COMPILED):
+            call.frames = _outside_compiled(call.frames)
+        call.backward = gradient_functions.code_of(args[0])
         for index, output in enumerate(outputs):
             if isinstance(output, Tensor) and id(output) not in given:
                 recorder.born(output, call, index)
@@ -148,6 +153,14 @@ class Doors:
 
     def _compiled(self, token: Any, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         args[0].enter_exit_hooks.insert(0, self._watch.around_compiled)
+
+
+def _outside_compiled(frames: Frames) -> Frames:
+    """The frames around a compiled callable: what Dynamo made of the user's function has no lines of its own (2.13)."""
+    inside = 1
+    while inside < len(frames) and frames[inside - 1][0].co_name.startswith("torch_dynamo_resume_in"):
+        inside += 1
+    return frames[inside:] or frames
 
 
 def _caller() -> FrameType | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gradwhy.backends.torch import lineage, ops
+from gradwhy.backends.torch import gradient_functions, lineage, ops
 from gradwhy.backends.torch.grad_mode import Pause
 from gradwhy.backends.torch.look import Look
 from gradwhy.backends.torch.trail import Call, Edge, Frames, Record
@@ -123,6 +123,7 @@ class Drawing:
             places=self.places(call.frames),
             scopes=self._scopes_of(call),
             is_recorded=call.is_recorded,
+            is_boundary=call.func == ops.GRADIENT,
             is_user_code=call.is_direct,
         )
 
@@ -136,6 +137,8 @@ class Drawing:
             turned = turns.at(call, value)
             if turned is not None:
                 passage, barrier = Passage.CUT, turned
+        if barrier is Barrier.CUSTOM and call.backward is not None and isinstance(edge[0], int):
+            span = gradient_functions.none_span(call.backward, edge[0])
         return Input(self.number(value), passage, barrier, True, span)
 
     # Scopes

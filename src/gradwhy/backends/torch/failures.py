@@ -5,25 +5,34 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from torch import Tensor
 from torch.optim.optimizer import Optimizer
 
 from gradwhy.backends.torch.asking import Pass
+from gradwhy.backends.torch.gradient_functions import once_span
 from gradwhy.backends.torch.lineage import ancestry
+from gradwhy.backends.torch.ops import shown_name
 from gradwhy.backends.torch.record import Recorder
 from gradwhy.backends.torch.trail import Call, Tie
 from gradwhy.flow import Failure
 
 USED_UP = "used-up"
+CHANGED = "changed-in-place"
+ONCE = "once-differentiable"
 
 # The wording of PyTorch 2.13 and of the releases before it.
 _WORDS: tuple[tuple[str, str], ...] = (
     (r"backward through the graph a second time|saved intermediate values of the graph", USED_UP),
-    (r"modified by an inplace operation|leaf Variable that requires grad .*in-place", "changed-in-place"),
+    (r"modified by an inplace operation", CHANGED),
+    (r"leaf Variable that requires grad .*in-place", "leaf-in-place"),
+    (r"[Oo]nly Tensors of floating point.* can require gradients", "integer"),
+    (r"can't optimize a non-leaf Tensor", "not-a-leaf"),
+    (r"optimizer got an empty parameter list", "nothing-to-train"),
     (r"grad can be implicitly created only for scalar outputs", "non-scalar-target"),
     (r"appears to not have been used in the graph", "unused"),
-    (r"differentiate twice a function that was marked with @once_differentiable", "once-differentiable"),
+    (r"differentiate twice a function that was marked with @once_differentiable", ONCE),
     (r"derivative for .* is not implemented|does not support automatic differentiation", "no-gradient-registered"),
     (r"does not require grad", "not-recorded"),
 )
@@ -35,11 +44,17 @@ def word_for(problem: BaseException) -> str | None:
     return next((word for pattern, word in _WORDS if re.search(pattern, message)), None)
 
 
-def failure_of(problem: BaseException) -> Failure:
-    """An exception as a question carries it."""
+def failure_of(problem: BaseException, passes: Iterable[Pass]) -> Failure:
+    """An exception as a question carries it; `passes` are those that it refused."""
     named = re.search(r"derivative for '?(?:aten::)?(\w+)", str(problem))
-    op = named.group(1) if named else None
-    return Failure(type(problem).__name__, str(problem), word_for(problem), op)
+    failure = Failure(type(problem).__name__, str(problem), word_for(problem), named.group(1) if named else None)
+    if failure.kind != ONCE:
+        return failure
+    for record in ancestry([target for passed in passes for target in passed.targets]):
+        span = once_span(record.call) if record.call is not None and record.call.backward is not None else None
+        if span is not None:
+            return replace(failure, op=shown_name(record.call), span=span)  # type: ignore[arg-type]
+    return failure
 
 
 def refused(inputs: tuple[Tensor, ...], leaves: Iterable[Tensor], problem: BaseException) -> tuple[Tensor, ...]:

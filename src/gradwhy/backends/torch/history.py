@@ -29,19 +29,31 @@ class History:
         self._older: list[Record] = []
         self._young_since = 0
         self._older_since = 0
+        self.has_overflown = False
+        """Whether more ran since the question before the last than is kept one by one."""
 
     def add(self, record: Record) -> None:
         """A value was made."""
         self._young.append(record)
         if len(self._young) >= MOST_BETWEEN_QUESTIONS:
-            self.advance()
+            self._move_on()
+            self.has_overflown = True
 
     def forget(self) -> None:
         """Begin anew: what is known of the past stays as it is."""
         self._young, self._older = [], []
 
+    def records(self) -> Iterator[Record]:
+        """The values of the last stretches, in the order in which they were made."""
+        yield from self._older
+        yield from self._young
+
     def advance(self) -> None:
-        """A question was answered, or so much has run that it is taken as if."""
+        """A question was answered."""
+        self._move_on()
+        self.has_overflown = False
+
+    def _move_on(self) -> None:
         for record in self._older:
             if record.is_alive:
                 condense(record)

@@ -22,9 +22,10 @@ _DISPATCH = torch.overrides.handle_torch_function.__code__
 class Observing(TorchFunctionMode):
     """Calls what the program called, unchanged, and reports it afterwards."""
 
-    def __init__(self, hooks: Hooks, silent: frozenset[Any], note: Note) -> None:
+    def __init__(self, hooks: Hooks, silent: frozenset[Any], note: Note, refused: Note) -> None:
         super().__init__()
         self._hooks = hooks
+        self._refused = hooks.guarded("torch.op.refused", refused)
         self._silent = silent
         self._note = hook_body("torch.op", note)
 
@@ -45,6 +46,8 @@ class Observing(TorchFunctionMode):
             # The traceback is the program's: neither this frame nor the one that stands in is to be seen in it.
             place = problem.__traceback__ and problem.__traceback__.tb_next
             problem.__traceback__ = place if is_silent or place is None else place.tb_next
+            if type(problem) is RuntimeError:
+                self._refused(func, args, problem, caller)
             raise
         # What `Hooks.guarded` does, without a call more for each op.
         hooks = self._hooks

@@ -97,6 +97,13 @@ _ZERO_DERIVATIVE = frozenset(
     "round floor ceil trunc fix sign sgn frac_ floor_divide __floordiv__ __rfloordiv__ heaviside signbit "
     "round_ floor_ ceil_ trunc_ fix_ sign_ sgn_ floor_divide_ heaviside_ zero_ fill_".split()
 )
+PRODUCTS = frozenset(
+    "mul multiply matmul mm bmm mv dot linear bilinear einsum addmm baddbmm addbmm tensordot inner outer kron conv1d conv2d "
+    "conv3d conv_transpose1d conv_transpose2d conv_transpose3d batch_norm layer_norm group_norm instance_norm rms_norm "
+    "scaled_dot_product_attention addcmul lerp rmul rmatmul imul".split()
+)
+"""Ops in which the gradient of one input is a product with another one."""
+RECURRENT = frozenset("rnn_tanh_cell rnn_relu_cell gru_cell lstm_cell rnn_tanh rnn_relu gru lstm".split())
 _CASTS = frozenset("to type long int short char byte bool type_as".split())
 _SAMPLES = frozenset("multinomial bernoulli bernoulli_ normal poisson binomial".split())
 _SHAPE_ONLY = frozenset(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import weakref
@@ -10,10 +11,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import Parameter
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from gradwhy.backends.patches import Hooks, standing
 from gradwhy.backends.torch.asking import STEP, Asking
+from gradwhy.backends.torch.modules import all_of, hidden, live_modules, registered
 from gradwhy.backends.torch.questions import Questions, presence
 from gradwhy.backends.torch.record import MOST_FRAMES, Recorder
 from gradwhy.backends.torch.watch import Watch
@@ -30,6 +33,7 @@ class Optimizers:
         self._questions = questions
         self._stepped: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
         self._aside: set[int] = set()
+        self._known_strangers: set[int] = set()
 
     def open_always(self, hooks: Hooks) -> None:
         """Put the hooks in place that stand between the stretches, too."""
@@ -72,7 +76,8 @@ class Optimizers:
             self._ask(optimizer, sys._getframe(2))
         was_set_aside = id(optimizer) in self._aside
         self._aside.discard(id(optimizer))
-        self._stepped[optimizer] = next(self._recorder.clock)
+        time = self._stepped[optimizer] = next(self._recorder.clock)
+        self._recorder.writes.stepped(optimizer, time, user_frames(sys._getframe(2), MOST_FRAMES))
         del self._questions.passes[:-1]
         if self._questions.attention.is_satisfied:
             self._watch.end()
@@ -112,6 +117,33 @@ class Optimizers:
         held = frozenset(map(id, parameters))
         asking = Asking(STEP, next(self._recorder.clock), frames, frame, passes, asked, held=held)
         self._questions.answer(asking, about=id(optimizer))
+        self._ask_of_unheld(asking, optimizer)
+
+    def _ask_of_unheld(self, asked: Asking, optimizer: Optimizer) -> None:
+        """A step is no answer for parameters that got a gradient and that no optimizer holds, nor any module registers."""
+        looks = [passed.look for passed in asked.passes if passed.look is not None]
+        received = {key for look in looks for key, status in look.received.items() if status is Status.OK}
+        strangers = received - asked.held
+        if not strangers or strangers <= self._known_strangers:
+            return
+        self._known_strangers |= strangers
+        with torch._C.DisableTorchFunction():
+            lost = [p for p in self._hidden_from(asked.held) if id(p) in strangers]
+        if lost:
+            sources = tuple((parameter, Status.UNHELD) for parameter in lost)
+            unheld = frozenset(map(id, lost))
+            time = next(self._recorder.clock)
+            asking = Asking(STEP, time, asked.frames, asked.frame, asked.passes, sources, unheld=unheld)
+            self._questions.answer(asking, about=("unheld", id(optimizer)))
+
+    @staticmethod
+    def _hidden_from(held: frozenset[int]) -> list[Parameter]:
+        """What modules hide in plain containers, beside parameters that an optimizer holds, and no optimizer holds."""
+        modules = [module for module in live_modules() if any(id(p) in held for p in registered(module))]
+        parts = {id(part): part for module in modules for part in all_of(module)}
+        optimizers = [found for found in gc.get_objects() if issubclass(type(found), Optimizer)]
+        everywhere = {id(p) for other in optimizers for group in other.param_groups for p in group["params"]}
+        return [parameter for parameter in hidden(parts.values()) if id(parameter) not in everywhere]
 
     # Clearing
 

@@ -169,8 +169,19 @@ class Questions:
         if begun is None:
             return
         with torch._C.DisableTorchFunction():
-            sources = begun.inputs or self._leaves(begun) or failures.lost_leaves(self._recorder, begun.passed)
+            sources = begun.inputs or self._lost(begun, failures.word_for(problem))
         self._answer_failure(BACKWARD, begun, sources, problem)
+
+    def _lost(self, begun: Begun, word: str | None) -> tuple[Tensor, ...]:
+        """The leaves that a refused pass would have reached."""
+        leaves = self._leaves(begun)
+        if word == failures.ONCE or not leaves:
+            # The refusing node stands where the graph would go on.
+            return failures.lost_leaves(self._recorder, begun.passed)
+        if word == failures.CHANGED:
+            # A pass of their own, or a part of this one, has brought others their gradient.
+            return tuple(leaf for leaf in leaves if leaf.grad is None) or leaves
+        return leaves
 
     # autograd.grad
 

@@ -16,7 +16,8 @@ from gradwhy.backends.torch import ops
 from gradwhy.backends.torch.arguments import ids_of_given, is_direct, tensors_in
 from gradwhy.backends.torch.grad_mode import GradMode
 from gradwhy.backends.torch.history import History
-from gradwhy.backends.torch.trail import Call, Edge, Fixed, Frames, HostInput, Memory, Record, Tie
+from gradwhy.backends.torch.trail import Call, Edge, Fixed, Frames, HostInput, Record, Tie
+from gradwhy.backends.torch.writes import Writes
 from gradwhy.flow import Unrecorded
 from gradwhy.host.links import HostLinks
 from gradwhy.source.positions import user_frames
@@ -24,7 +25,6 @@ from gradwhy.source.positions import user_frames
 MOST_FRAMES = 12
 _MOST_FRAMES_OF_OP = 4
 MOST_VALUES = 200_000
-_THIN = frozenset(module.__file__ for module in (torch.overrides, torch._tensor, torch.functional, torch.nn.functional))
 _is_grad_enabled = torch.is_grad_enabled
 _peek_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
 
@@ -38,6 +38,7 @@ class Recorder:
         self.links: HostLinks[Record] = HostLinks()
         self.grad_mode = GradMode(self.clock)
         self.history = History(self.clock)
+        self.writes = Writes(self)
         self.thread = threading.get_ident()
         self.is_quiet = 0
         self.has_gap = False
@@ -48,8 +49,8 @@ class Recorder:
             **dict.fromkeys(ops.LEAVING, self._leave),
             **dict.fromkeys(ops.ENTERING, self._enter),
             **dict.fromkeys(ops.SWITCHING, self._switch),
-            ops.SET_ITEM: self._set_item,
-            ops.SET_DATA: self._set_data,
+            ops.SET_ITEM: self.writes.set_item,
+            ops.SET_DATA: self.writes.set_data,
             ops.SET_GRAD_MODE: self._set_grad_mode,
         }
 
@@ -122,7 +123,7 @@ class Recorder:
         call = self.call(func, args, kwargs, frame)
         for index, output in enumerate(made):
             if id(output) in given:
-                self.write(output, call)
+                self.writes.write(output, call)
             else:
                 self.born(output, call, index)
 
@@ -163,7 +164,7 @@ class Recorder:
         if call.func in ops.ALIASING and call.inputs:
             is_detached = call.func in ops.DETACHING
             if is_detached or tensor._is_view():
-                self._share(record, call.inputs[0][1], is_detached=is_detached)
+                self.writes.share(record, call.inputs[0][1], is_detached=is_detached)
         self.keep(tensor, record, is_leaf=is_leaf)
         return record
 
@@ -211,65 +212,6 @@ class Recorder:
         if len(self.table) > MOST_VALUES:
             self._drop_fixed()
 
-    # Writes
-
-    def write(self, tensor: Tensor, call: Call) -> None:
-        """`call` wrote into the memory of `tensor`.
-
-        What autograd follows, or what belongs to the same pause as the tensor itself, is one more version of the tensor.
-        Anything else is a write into state: the tensor stays what it was, and later reads of its memory see the write.
-        """
-        before = self.of(tensor)
-        requires_grad = tensor.requires_grad
-        written = Record(call, tensor.dtype, requires_grad)
-        written.memory, written.family = before.memory, before.family
-        call.is_recorded = call.is_recorded or (requires_grad and not tensor.is_leaf)
-        pause = call.pause
-        is_version = before.watched is None if pause is None else before.call is not None and before.call.pause is pause
-        if is_version:
-            self.keep(tensor, written, is_leaf=False)
-        elif all(edge[1] is before for edge in call.inputs):
-            # It was filled with what came from no other value.
-            return
-        else:
-            if before.memory is None:
-                self._share(before, before, is_detached=False)
-            # The write is what later reads see; that it was not recorded follows from its being a write.
-            call.pause = None
-            call.is_recorded = False
-            written.family = None
-            self.history.add(written)
-        if before.memory is not None:
-            if before.memory.write is not None:
-                before.memory.write.is_alive = False
-            before.memory.write = written
-
-    def _set_item(
-        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, frame: FrameType
-    ) -> None:
-        self.write(args[0], self.call(func, args, kwargs, frame))
-
-    def _set_data(
-        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, frame: FrameType
-    ) -> None:
-        tensor, value = args[:2]
-        call = self.call(func, (None, value), None, frame)
-        call.pause = None
-        record = self.of(tensor)
-        record.dtype = tensor.dtype
-        record.memory = Memory()
-        record.memory.write = Record(call, tensor.dtype)
-        record.family = object()
-        self.history.add(record.memory.write)
-
-    def _share(self, record: Record, other: Record, *, is_detached: bool) -> None:
-        """Let `record` be of the memory of `other`."""
-        if other.memory is None:
-            other.memory = Memory()
-            other.family = object()
-        record.memory = other.memory
-        record.family = object() if is_detached else other.family
-
     # Leaving and coming back
 
     def _leave(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None:
@@ -315,6 +257,7 @@ class Recorder:
         record.requires_grad = tensor.requires_grad
         record.was_watched = record.was_watched or record.watched is not None
         record.watched = (next(self.clock), frames) if record.requires_grad else None
+        record.switched = () if record.requires_grad else frames
         if record.requires_grad:
             self.release(tensor)
 

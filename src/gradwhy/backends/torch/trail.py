@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -21,10 +21,12 @@ class Call:
 
     `func` is what was called, or a name for what is no function of PyTorch's. `sequence` is the number that autograd would
     give to the next op, so that the ops of a backward pass can be told apart. `is_direct` says that the user's own line
-    called the function. `host` is what came in from outside the framework, as far as it may have left it before.
+    called the function. `host` is what came in from outside the framework, as far as it may have left it before. `backward` is
+    the code of the gradient function that the program wrote for it.
     """
 
     __slots__ = (
+        "backward",
         "frames",
         "func",
         "host",
@@ -48,6 +50,7 @@ class Call:
         self.sequence = -1
         self.host: tuple[HostInput, ...] = ()
         self.is_condensed = False
+        self.backward: CodeType | None = None
 
 
 class HostInput:
@@ -61,20 +64,30 @@ class HostInput:
         self.is_observed = is_observed
 
 
-class Memory:
-    """What tensors of the same memory share: the last write into it."""
+class Write(NamedTuple):
+    """When and where something was written; no more is kept, since it would keep all that was written alive."""
 
-    __slots__ = ("write",)
+    time: int
+    frames: Frames
+    is_in_part: bool = False
+
+
+class Memory:
+    """What tensors of the same memory share: the last write into it that carries a value on, and the last writes of any kind."""
+
+    __slots__ = ("write", "writes")
 
     def __init__(self) -> None:
         self.write: Record | None = None
+        self.writes: tuple[Write, ...] = ()
 
 
 class Record:
     """One value: the op that made it, None for a beginning, and what was known of it then.
 
     `family` is equal for tensors of one memory that autograd knows to be views of each other. `watched` says since when,
-    and by which line, it asks for a gradient. `used` is where it was read last, `cleared` when its gradient was taken away.
+    and by which line, it asks for a gradient. `switched` is the line by
+    which it last ceased to. `used` is where it was read last, `cleared` when its gradient was taken away.
     `is_alive` is False once its tensor is gone or has become something else.
     """
 
@@ -88,6 +101,7 @@ class Record:
         "is_parameter",
         "memory",
         "requires_grad",
+        "switched",
         "unrecorded",
         "used",
         "was_watched",
@@ -103,6 +117,7 @@ class Record:
         self.family: object = None
         self.used: Frames = ()
         self.watched: tuple[int, Frames] | None = None
+        self.switched: Frames = ()
         self.cleared = 0
         self.is_alive = True
         self.is_parameter = False

@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 
+from gradwhy.backends.torch import ops
+from gradwhy.backends.torch.lineage import ancestry
 from gradwhy.backends.torch.look import Look, Passing
 from gradwhy.backends.torch.trail import Call, Record
 from gradwhy.flow import Barrier, Status
@@ -25,6 +27,7 @@ class Turns:
         self._given: dict[int, list[Status]] = defaultdict(list)
         self._passed: dict[tuple[int, int | None], list[Status]] = defaultdict(list)
         self._tensor_ids = tensor_ids
+        self._received = look.received if look is not None else {}
         if look is not None:
             self._read(look)
 
@@ -38,10 +41,25 @@ class Turns:
         if Status.NAN in passed:
             return Barrier.NOT_FINITE
         if all(status is Status.ZERO for status in passed):
-            return Barrier.FLAT
+            is_start = self._begins_at_zero(call, value) or _is_of_zero_data(call, value)
+            return None if is_start else Barrier.FLAT
         if all(status is Status.NONE for status in passed) and isinstance(call.func, str):
             return Barrier.CUSTOM
         return None
+
+    def _begins_at_zero(self, call: Call, value: Record) -> bool:
+        """Whether an op multiplies `value` by something that is zero and gets a gradient itself, so that it will not stay so.
+
+        Low-rank adapters and gated branches begin like that on purpose.
+        """
+        if ops.name_of(call.func).strip("_") not in ops.PRODUCTS:
+            return False
+        factors = [edge[1] for edge in call.inputs if edge[1] is not value and edge[2]]
+        return any(self._moves(found) for factor in factors for found in ancestry([factor]))
+
+    def _moves(self, record: Record) -> bool:
+        """Whether a leaf received a gradient that is not zero."""
+        return record.watched is not None and self._received.get(self._tensor_ids.get(id(record), 0)) is Status.OK
 
     def _read(self, look: Look) -> None:
         inside: set[int] = set()
@@ -71,6 +89,15 @@ class Turns:
     def _call_of(self, sequence: int) -> Call | None:
         position = bisect_right(self._sequences, sequence)
         return self._calls[position] if position < len(self._calls) else None
+
+
+def _is_of_zero_data(call: Call, value: Record) -> bool:
+    """Whether a weight itself is multiplied by what depends on nothing: a state that begins with zeros, an empty feature."""
+    if value.watched is None:
+        return False
+    name = ops.name_of(call.func).strip("_")
+    is_given = all(edge[1].watched is not None or not edge[2] for edge in call.inputs)
+    return name in ops.RECURRENT or (name in ops.PRODUCTS and is_given)
 
 
 def _sequence(call: Call) -> int:

@@ -37,6 +37,8 @@ class Watch:
         self._always = always
         self._recorder = recorder
         self._openers: list[Callable[[Hooks], None]] = []
+        self.refused: Callable[..., None] = _ignore
+        """Is told of every call that raises: the function, its arguments, the exception, the frame that called."""
         self._stretch: Stretch | None = None
         self._mode: Observing | None = None
         self._is_aside = False
@@ -65,7 +67,7 @@ class Watch:
         stretch = self._stretch = Stretch(self._always)
         for opener in self._openers:
             opener(stretch)
-        self._mode = Observing(stretch, SILENT, self._recorder.note)
+        self._mode = Observing(stretch, SILENT, self._recorder.note, self.refused)
         stretch.add(standing("TorchFunctionMode", self._take_off))
         self._put_on()
 
@@ -116,6 +118,10 @@ class Watch:
         """Take the mode off for good, at once or, where PyTorch is calling it, at the next chance."""
         if not self._remove() and _is_reporting():
             _at_next_step(self._remove)
+
+
+def _ignore(*_: Any) -> None:
+    """Nobody wants to know."""
 
 
 def _at_next_step(leave: Callable[[], object]) -> None:

@@ -15,6 +15,9 @@ def recognise(lost: Lost) -> Claim | None:
     failure = lost.question.failure
     if failure is not None and failure.kind == "not-watchable":
         return elsewhere(lost, "not-watched", lost.question.span, label="not-watchable", help="watch-value")
+    if lost.has(SourceFact.NOT_ASKED):
+        notes = (text("not-watched/notes/auto"),)
+        return elsewhere(lost, "not-watched", lost.question.span, label="made", help="argnums", notes=notes)
     region = lost.region
     if region is None or region.barrier is not Barrier.UNWATCHED:
         return None
@@ -23,6 +26,12 @@ def recognise(lost: Lost) -> Claim | None:
     late = _late_watch(lost)
     if late is not None:
         return at_cut(lost, "not-watched", label="used-first", labels=late, help="early")
+    if lost.asked.stand_in_kind == "misspelt":
+        return at_cut(lost, "not-watched", help="spelling", place=lost.asked.stand_in_span, label="misspelt")
+    scope = lost.recording.scope
+    if scope is not None and scope.span is None and lost.asked.definition is not None:
+        # What is recorded is decided where the value is made, not where a block opens.
+        return at_cut(lost, "not-watched", help="watch", place=lost.asked.definition, label="made")
     if _is_watched_elsewhere(lost):
         return at_cut(lost, "not-watched", help="watch-outer")
     return at_cut(lost, "not-watched", help="watch")

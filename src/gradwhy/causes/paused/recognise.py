@@ -14,4 +14,6 @@ def recognise(lost: Lost) -> Claim | None:
     region = lost.region
     if region is None or region.barrier is not Barrier.PAUSED:
         return None
-    return at_cut(lost, "paused")
+    scope = lost.recording.scopes.get(region.scope) if region.scope is not None else None
+    also = (scope.span,) if scope is not None and scope.span is not None else ()
+    return at_cut(lost, "paused", also=also)

@@ -9,13 +9,16 @@ from gradwhy.source import statements
 
 GOES_BEFORE = ("unknown", "unused", "not-watched")
 
+_OTHERS_KINDS = frozenset({"repeated", "replaced", "misspelt", "parametrized", "stale", "leaked"})
+"""Stand-ins that other causes tell of."""
+
 
 def recognise(lost: Lost) -> Claim | None:
     """A claim where the target was seen to use another object where this one was expected."""
     if lost.has(SourceFact.SYMBOLIC):
         place = lost.asked.definition or lost.question.span
         return elsewhere(lost, "rebound", place, label="symbolic", help="symbolic")
-    if lost.path is None and lost.asked.stand_in is not None and lost.asked.stand_in_kind != "repeated":
+    if lost.path is None and lost.asked.stand_in is not None and lost.asked.stand_in_kind not in _OTHERS_KINDS:
         place = lost.asked.stand_in_span or lost.question.span
         return elsewhere(lost, "rebound", place, label="used", help=lost.asked.stand_in_kind or "default")
     remade = _remade(lost)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from gradwhy.diagnose.claims import elsewhere
 from gradwhy.diagnose.lost import Claim, Lost
-from gradwhy.flow import Severity, SourceFact
+from gradwhy.diagnose.wording import text
+from gradwhy.flow import Severity, SourceFact, Status
 
 WARNING = Severity.WARNING
-GOES_BEFORE = ("unknown", "unused", "frozen", "not-watched")
+GOES_BEFORE = ("unknown", "unused", "frozen", "not-watched", "rebound")
 
 
 def recognise(lost: Lost) -> Claim | None:
@@ -19,6 +20,14 @@ def recognise(lost: Lost) -> Claim | None:
             lost, "unregistered", lost.asked.definition, label="made-in-call", help="create-once", severity=WARNING
         )
     if lost.has(SourceFact.UNKNOWN_TO_MODEL):
-        place = lost.asked.last_use or lost.asked.definition
+        if lost.symptom in (Status.UNHELD, Status.ERROR):
+            # The program's own layers: where they were made is where they are to be kept otherwise.
+            exists = (text("unregistered/notes/gradient-exists"),) if lost.symptom is Status.UNHELD else ()
+            place = lost.asked.definition or lost.question.span
+            return elsewhere(lost, "unregistered", place, label="not-tracked", help="track", notes=exists)
+        place = lost.asked.last_use or lost.asked.definition or lost.question.span
         return elsewhere(lost, "unregistered", place, label="not-tracked", help="track", severity=WARNING)
+    if lost.asked.stand_in_kind == "replaced":
+        place, stand_in = lost.asked.stand_in_span, lost.asked.stand_in
+        return elsewhere(lost, "unregistered", place, label="replaced", help="optimizer", source=stand_in)
     return None

@@ -4,34 +4,59 @@ from __future__ import annotations
 
 from gradwhy.diagnose.claims import elsewhere
 from gradwhy.diagnose.lost import Claim, Lost
-from gradwhy.flow import Severity, Status
+from gradwhy.flow import Severity, SourceFact, Status
 
 GOES_BEFORE = ("unknown",)
 
 
 def recognise(lost: Lost) -> Claim | None:
     """A claim where the target's whole ancestry is known and the source is not in it."""
+    asked = lost.asked
+    if lost.path is not None and _is_zero_by_nature(lost):
+        place = asked.last_use or lost.question.span
+        return elsewhere(lost, "unused", place, label="cut", help="derivative-zero", severity=Severity.NOTE)
     if lost.path is not None or not lost.is_complete:
         return None
-    asked = lost.asked
     if lost.question.order > 1:
         # What does not depend on a source has a derivative of zero, and that is the right answer.
         place = asked.last_use or lost.question.span
         return elsewhere(lost, "unused", place, label="cut", help="derivative-zero", severity=Severity.NOTE)
     if lost.symptom is Status.ZERO:
         # Zeros in a missing gradient's stead come only to those who ask for them.
+        if asked.last_use is None and asked.unreached is not None:
+            return elsewhere(lost, "unused", asked.unreached, label="skipped", help="skipped", severity=Severity.NOTE)
         place = asked.last_use or asked.definition or lost.question.span
         return elsewhere(lost, "unused", place, label="cut", severity=Severity.NOTE)
     if asked.last_use is not None and _is_made_of_gradients(lost):
         return elsewhere(lost, "unused", asked.last_use, label="cut", help="derivative-zero", severity=Severity.NOTE)
     if asked.stand_in is not None and asked.stand_in_kind == "repeated":
         return elsewhere(lost, "unused", asked.stand_in_span, label="instead", help="repeated")
+    if asked.dropped is not None:
+        ends = tuple(span for span in (asked.last_use, lost.question.target_span) if span not in (None, asked.dropped))
+        return elsewhere(lost, "unused", asked.dropped, label="dropped", help="last-use", also=ends)
     if asked.last_use is not None:
         return elsewhere(lost, "unused", asked.last_use, label="last-use")
+    if asked.beside is not None:
+        # No op ever read it. An optimizer is often given more than one model's forward pass needs.
+        is_only_held = lost.has(SourceFact.HELD_BY_OPTIMIZER) and not lost.has(SourceFact.REQUIRED)
+        severity = Severity.NOTE if is_only_held else None
+        made = (asked.definition,) if asked.definition is not None else ()
+        return elsewhere(
+            lost, "unused", asked.beside, label="beside", help="never-called", severity=severity, also=made
+        )
     place = asked.definition or lost.question.span
     # What hangs on an object of the program's own is a part of it, such as a layer that was never called.
     help = "never-called" if "." in asked.source.name else "default"
     return elsewhere(lost, "unused", place, label="defined" if asked.definition else "cut", help=help)
+
+
+def _is_zero_by_nature(lost: Lost) -> bool:
+    """Whether the target depends on the source through a gradient only, all of it recorded, and still none came back.
+
+    The derivative of a gradient with respect to a last bias is none: the gradient does not depend on it.
+    """
+    steps = lost.path.steps if lost.path is not None else ()
+    return lost.symptom is Status.NONE and not lost.regions and any(passed.op.is_boundary for passed in steps)
 
 
 def _is_made_of_gradients(lost: Lost) -> bool:
