@@ -56,7 +56,7 @@ class Editor:
         self._removed: dict[int, _Line] = {}
         self._before: dict[int, list[_Line]] = {}
         self._after: dict[int, list[_Line]] = {}
-        self._replaced: dict[int, cst.BaseExpression] = {}
+        self._replaced: dict[int, cst.CSTNode] = {}
         self._decorators: set[int] = set()
 
     def move(self, statements: Sequence[Spot], *, before: Spot | None = None, after: Spot | None = None) -> None:
@@ -76,6 +76,15 @@ class Editor:
         """Take the statement out, with the comments right above it."""
         line = self._line(statement)
         self._removed[id(line)] = line
+
+    def rewrite(self, statement: Spot, code: str) -> None:
+        """Write one simple statement in the place of another; what stands above and beside it stays."""
+        line = self._line(statement)
+        made = cst.parse_module(code, config=self._module.config_for_parsing).body
+        if not isinstance(line, cst.SimpleStatementLine) or len(made) != 1:
+            raise EditError(f"not one simple statement at line {statement[0]}")
+        kept = {"leading_lines": line.leading_lines, "trailing_whitespace": line.trailing_whitespace}
+        self._replaced[id(line)] = made[0].with_changes(**kept)
 
     def drop_decorator(self, definition: Spot, number: int) -> None:
         """Take one decorator of a function or a class away, counted from 0."""
@@ -140,7 +149,7 @@ class _Surgery(cst.CSTTransformer):
         removed: dict[int, _Line],
         before: dict[int, list[_Line]],
         after: dict[int, list[_Line]],
-        replaced: dict[int, cst.BaseExpression],
+        replaced: dict[int, cst.CSTNode],
         decorators: set[int],
     ) -> None:
         super().__init__()

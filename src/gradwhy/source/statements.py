@@ -35,6 +35,7 @@ __all__ = [
     "written_name",
 ]
 
+_WRITES = ("assign", "scatter_")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SCOPES = (*_DEFINITIONS, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -124,12 +125,13 @@ def bound_by(statement: ast.stmt) -> tuple[str, ...]:
 
 
 def written_name(span: Span) -> str | None:
-    """What the statement or the call at the span writes in place: `x` in `x += 1`, `x[0] = y`, and `x.clamp_(0)`."""
+    """What the statement or the call at the span writes in place: `x` in `x += 1`, `x[0] = y`, `x.clamp_(0)` and `x.assign(y)`."""
     file, statement = read(span.file), statement_at(span)
     call = call_at(span)
     part: ast.expr | None = None
-    if call is not None and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
-        part = call.func.value
+    written = call.func if call is not None and isinstance(call.func, ast.Attribute) else None
+    if written is not None and (written.attr.endswith("_") or written.attr.startswith(_WRITES)):
+        part = written.value
     elif isinstance(statement, ast.AugAssign):
         part = statement.target
     elif isinstance(statement, ast.Assign):
