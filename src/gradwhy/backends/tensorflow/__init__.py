@@ -19,6 +19,7 @@ from gradwhy.backends.tensorflow.scopes import Tapes
 _MODULES = {
     "ops": "tensorflow.python.framework.ops",
     "dtypes": "tensorflow.python.framework.dtypes",
+    "op_defs": "tensorflow.python.framework.op_def_registry",
     "constant_op": "tensorflow.python.framework.constant_op",
     "func_graph": "tensorflow.python.framework.func_graph",
     "op_callbacks": "tensorflow.python.framework.op_callbacks",

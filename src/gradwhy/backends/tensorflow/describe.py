@@ -13,7 +13,7 @@ from gradwhy.backends.tensorflow.doors import HOST, CustomGradient
 from gradwhy.backends.tensorflow.functions import Functions
 from gradwhy.backends.tensorflow.graphs import Body, GraphReader, Symbol
 from gradwhy.backends.tensorflow.inferred import LIKELY
-from gradwhy.backends.tensorflow.ops import Registry, carries
+from gradwhy.backends.tensorflow.ops import PAIRED, Registry, carries
 from gradwhy.backends.tensorflow.record import Recorder
 from gradwhy.backends.tensorflow.scopes import Tapes, TapeScope
 from gradwhy.flow import (
@@ -127,7 +127,7 @@ class Slice:
         if tensor is not None and hasattr(tensor, "dtype"):
             return _captured(str(tensor.dtype.name))
         number = record[rec.DTYPE]
-        if index and record[rec.OP] in ("TopKV2", "TopK", "Unique", "UniqueV2"):
+        if index and self.registry.makes_whole(_text(record[rec.OP]), index):
             return "int32"
         return _captured(str(self.dtypes.as_dtype(number).name)) if number else ""
 
@@ -163,14 +163,14 @@ class Slice:
         if body is not None and made.index < len(body.graph.outputs):
             self.grow_call(record, body, made.index, output)
             return
-        self.draft(record, _shown(_text(op)), self.fed(record, made.index), output, getattr(made, "span", None))
+        self.draft(record, _shown(_text(op)), self.fed(record, made), output, getattr(made, "span", None))
 
     def grow_call(self, record: rec.Record, body: Body, index: int, output: int) -> None:
         """A call of a compiled function: its own step in the path is the function's output."""
         inner = Symbol(body, body.graph.outputs[index])
         self.draft(record, body.name, [Fed(inner)], output)
 
-    def fed(self, record: rec.Record, index: int) -> list[Fed]:
+    def fed(self, record: rec.Record, output: Any) -> list[Fed]:
         op, extra, inputs = _text(record[rec.OP]), record[rec.EXTRA], record[rec.INPUTS]
         if extra is rec.WRITTEN:
             return [Fed(i, Passage.CUT, Barrier.WRITE) for i in inputs]
@@ -183,12 +183,20 @@ class Slice:
             return [Fed(i, Passage.CUT, Barrier.HOST) if self.given_dtype(i) else Fed(i) for i in inputs]
         if isinstance(extra, CustomGradient):
             return [_custom_fed(i, position, extra) for position, i in enumerate(inputs)]
-        made = self.dtype(record, index, None)
+        made = self.given_dtype(output)
         has_gradient = self.registry.has_gradient(op)
         found = []
         for position, given in enumerate(inputs):
+            if op in PAIRED and position != output.index:
+                continue
             passage, barrier = carries(
-                op, position, given=self.given_dtype(given), made=made, has_gradient=has_gradient
+                op,
+                position,
+                given=self.given_dtype(given),
+                made=made,
+                has_gradient=has_gradient,
+                is_whole=self.registry.is_whole(op, position, count=len(inputs)),
+                output=output.index,
             )
             if extra is rec.BACKWARD and barrier is Barrier.SHAPE:
                 # A gradient begins with ones in the shape of its target: the target's numbers take no part in it.

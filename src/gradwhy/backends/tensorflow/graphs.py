@@ -9,7 +9,7 @@ from typing import Any
 from gradwhy.backends.tensorflow import records as rec
 from gradwhy.backends.tensorflow.autograph import places_of_stack
 from gradwhy.backends.tensorflow.functions import Functions
-from gradwhy.backends.tensorflow.ops import Registry
+from gradwhy.backends.tensorflow.ops import PAIRED, Registry
 from gradwhy.backends.tensorflow.record import Recorder
 from gradwhy.flow import Barrier, Passage, Place, Unrecorded
 from gradwhy.source.positions import places_of
@@ -149,7 +149,17 @@ class GraphReader:
         has_gradient = True if custom else self.registry.has_gradient(op.type)
         found = []
         for position, given in enumerate(op.inputs):
-            passage, barrier = carries(op.type, position, given=_dtype(given), made=made, has_gradient=has_gradient)
+            if custom is None and op.type in PAIRED and position != index:
+                continue
+            passage, barrier = carries(
+                op.type,
+                position,
+                given=_dtype(given),
+                made=made,
+                has_gradient=has_gradient,
+                is_whole=self.registry.is_whole(op.type, position, count=len(op.inputs)),
+                output=index,
+            )
             if custom is not None and position in self.recorder.custom_none.get(custom, ()):
                 passage, barrier = Passage.CUT, Barrier.CUSTOM
             found.append(fed(Symbol(body, given), passage, barrier))

@@ -47,7 +47,7 @@ class Questions:
     ) -> None:
         self.witness, self.recorder, self.tapes = witness, recorder, tapes
         self.functions, self.doors = functions, doors
-        self.registry = Registry(modules["ops"])
+        self.registry = Registry(modules["ops"], modules["op_defs"])
         self.dtypes, self.tf_stack = modules["dtypes"], modules["tf_stack"]
         self.strangers = Strangers(witness, recorder)
         self._looked: set[Any] = set()
