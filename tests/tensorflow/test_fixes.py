@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -137,3 +138,12 @@ def test_module_beside_the_program_is_proved_without_a_change_on_the_disk(tmp_pa
     assert (tmp_path / "mask.py").read_text(encoding="utf-8") == text
     # What comes after the first wrong answer does not run.
     assert "after" not in proved.stdout
+
+
+def test_program_that_goes_on_for_minutes_is_proved_as_soon_as_it_asks(tmp_path: Path) -> None:
+    text = (BANK / "mask_outside_tape.py").read_text(encoding="utf-8")
+    (tmp_path / "mask.py").write_text(f"{text}\nimport time\ntime.sleep(1200)\n", encoding="utf-8")
+    started = time.monotonic()
+    proved = gradwhy("--fix", "mask.py", folder=tmp_path)
+    assert "the gradient of `x` is there" in proved.stderr
+    assert time.monotonic() - started < 600
