@@ -7,7 +7,9 @@ from typing import Any, Protocol
 
 from gradwhy.backends.tensorflow import records as rec
 from gradwhy.backends.tensorflow.autograph import mapped_places
+from gradwhy.backends.tensorflow.choices import add_choices
 from gradwhy.backends.tensorflow.describe import Slice
+from gradwhy.backends.tensorflow.doors import Doors
 from gradwhy.backends.tensorflow.frames import RawFrames
 from gradwhy.backends.tensorflow.functions import Functions
 from gradwhy.backends.tensorflow.ops import Registry
@@ -39,6 +41,7 @@ class Context(Protocol):
     recorder: Recorder
     tapes: Tapes
     functions: Functions
+    doors: Doors
     registry: Registry
     dtypes: Any
     tf_stack: Any
@@ -107,6 +110,9 @@ class Building:
             targets = tuple(slice_.value(o) for o in origins)
             slice_.grow()
             keys = [self.origin(slice_, g) for g in self.wanted]
+            missing = [k for k in keys if isinstance(k, rec.Made) and slice_.number_of(k) is None]
+            if missing and self.scope is not None:
+                add_choices(slice_, q.doors.decisions(), self.scope, missing)
             numbers = [slice_.number_of(k) if k is not None else None for k in keys]
             graph = slice_.graph(self.scope, self.watched(slice_))
         passed = self.passed(span, is_asked_by_user)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
@@ -18,10 +18,13 @@ from gradwhy.source.positions import is_user_code
 
 _MOST_FLOATS = 4096
 _MOST_EXITS = 48
+_MOST_TRUTHS = 256
 _MOST_LOOKED_AT = 64
 _MOST_COMPARED = 5_000
 HOST = "host"
 """The EXTRA of a record whose inputs left the framework: their edge is cut."""
+TRUTH = "bool"
+"""The op of an exit through `bool`: the tensor itself was the condition."""
 CUSTOM = "custom"
 """The EXTRA of a record of a user-defined gradient is a `CustomGradient`."""
 
@@ -69,6 +72,8 @@ class Doors:
         self.arrays: dict[int, tuple[weakref.ref[Any], Written]] = {}
         self.floats: OrderedDict[float, list[Written]] = OrderedDict()
         self.exits: dict[int, deque[tuple[int, Written]]] = {}
+        self.truths: deque[Written] = deque(maxlen=_MOST_TRUTHS)
+        """The tensors that Python asked whether they are true: nothing comes back of one, yet it may choose what runs."""
         self.text = Inferred(recorder, self.exits, self._origin)
 
     def attach(self, hooks: Hooks, modules: dict[str, Any]) -> None:
@@ -77,6 +82,7 @@ class Doors:
         for name, said in _EXITS.items():
             if name in vars(tensor):
                 hooks.wrap(tensor, name, f"tensorflow.{name}", after=self._left_by(said))
+        hooks.wrap(tensor, "__bool__", "tensorflow.__bool__", after=self._asked_for_truth)
         constant = modules["constant_op"]
         converted = hooks.guarded("tensorflow.convert", self._converted)
         hooks.patch(
@@ -115,6 +121,23 @@ class Doors:
         if made is None or made.record is NUMBER:
             return
         self.note_exit((made,), result, said, frame)
+
+    def _asked_for_truth(self, token: Any, result: Any, args: tuple[Any, ...], kwargs: Any) -> None:
+        state = self.recorder.state
+        made = self.recorder.seen(args[0]) if state.scopes and not state.is_ours else None
+        if made is None or made.record is NUMBER:
+            return
+        frames, mine = walk(sys._getframe(2))
+        # What a library decides for its own ends is no choice of the program's.
+        if frames and mine:
+            self.truths.append(
+                Written([TRUTH, (made,), frames, state.scopes, next(self.recorder.clock), HOST, mine, 0])
+            )
+
+    def decisions(self) -> Iterator[Written]:
+        """What left the framework, and may have decided what ran."""
+        yield from self.truths
+        yield from {id(exit): exit for exits in self.exits.values() for _, exit in exits}.values()
 
     def note_exit(self, inputs: tuple[Any, ...], result: Any, said: str, frame: FrameType | None) -> None:
         frames, mine = walk(frame)

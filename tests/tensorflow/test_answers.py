@@ -1,0 +1,120 @@
+"""What is said of small programs, each of one kind: the cause and the line, or nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import Future
+from textwrap import dedent
+
+import pytest
+
+from forkserver import Finished, ForkServer
+from gradwhy.flow import Report, from_json
+
+DECIDED = {
+    "a comparison under `if` has no derivative": (
+        "non-differentiable-op",
+        3,
+        """\
+        with tf.GradientTape() as tape:
+            score = w * 0.3
+            if score > v:
+                loss = score * score
+            else:
+                loss = score + 1.0
+        """,
+    ),
+    "a variable that is a condition by itself has none either": (
+        "non-differentiable-op",
+        2,
+        """\
+        with tf.GradientTape() as tape:
+            loss = w * 2.0 if v else w
+        """,
+    ),
+    "a function that returns early was left because of it": (
+        "non-differentiable-op",
+        2,
+        """\
+        def early(x):
+            if x < v:
+                return x
+            return x * 2.0
+        with tf.GradientTape() as tape:
+            loss = early(w)
+        """,
+    ),
+    "Python's `max` takes one of the two": (
+        "non-differentiable-op",
+        2,
+        """\
+        with tf.GradientTape() as tape:
+            loss = w * max(v, 9.0)
+        """,
+    ),
+    "a number of turns is a plain number": (
+        "left-framework",
+        3,
+        """\
+        with tf.GradientTape() as tape:
+            loss = w * 1.0
+            for _ in range(int(v)):
+                loss = loss * 0.9
+        """,
+    ),
+    "so it is under a name, and in another function": (
+        "left-framework",
+        6,
+        """\
+        def unroll(x, steps):
+            for _ in range(steps):
+                x = x * 0.9
+            return x
+        with tf.GradientTape() as tape:
+            steps = int(v)
+            loss = unroll(w, steps)
+        """,
+    ),
+    "a position is a plain number": (
+        "left-framework",
+        3,
+        """\
+        data = tf.constant([1.0, 2.0, 3.0])
+        with tf.GradientTape() as tape:
+            loss = w * data[int(v)]
+        """,
+    ),
+    "what is only printed or checked decides nothing": (
+        "unused",
+        4,
+        """\
+        with tf.GradientTape() as tape:
+            if v > 0.0:
+                print("positive")
+            assert v > 0.0
+            loss = w * 2.0
+        """,
+    ),
+}
+ROUND_TRIPS: dict[str, tuple[str, int, str]] = {}
+HEAD = "import numpy as np, tensorflow as tf\nw, v = tf.Variable(2.0), tf.Variable(1.5)\n"
+TAIL = "print(tape.gradient(loss, [w, v]))\n"
+PROGRAMS = DECIDED | ROUND_TRIPS
+
+
+@pytest.fixture(scope="module")
+def answered(server_of: Callable[[str], ForkServer]) -> dict[str, Future[Finished]]:
+    server = server_of("tensorflow")
+    return {
+        name: server.submit("entries:observed", HEAD + dedent(text) + TAIL, timeout=300)
+        for name, (_, _, text) in PROGRAMS.items()
+    }
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_only_the_lost_source_is_blamed_and_where_it_was_lost(name: str, answered: dict[str, Future[Finished]]) -> None:
+    cause, line, _ = PROGRAMS[name]
+    report = from_json(Report, json.loads((answered[name].result().folder / "report.json").read_text(encoding="utf-8")))
+    found = [(f.cause, [s.name for s in f.sources], f.place.line if f.place else None) for f in report.findings]
+    assert found == [(cause, ["v"], line + HEAD.count("\n"))]
