@@ -97,8 +97,74 @@ DECIDED = {
         """,
     ),
 }
-ROUND_TRIPS: dict[str, tuple[str, int, str]] = {}
-HEAD = "import numpy as np, tensorflow as tf\nw, v = tf.Variable(2.0), tf.Variable(1.5)\n"
+ROUND_TRIPS = {
+    "a global array that was computed from it": (
+        "outside-tape",
+        1,
+        """\
+        table = np.linspace(0.0, 1.0, 6) ** v.numpy()
+        def loss_of(x):
+            return tf.reduce_sum(x * table.astype("float32") * w)
+        with tf.GradientTape() as tape:
+            loss = loss_of(tf.ones([6]))
+        """,
+    ),
+    "a global number that became a constant of a compiled function": (
+        "outside-tape",
+        1,
+        """\
+        k = float(v) * 2.37
+        @tf.function
+        def loss_of(x):
+            return x * k * w
+        with tf.GradientTape() as tape:
+            loss = loss_of(tf.constant(1.0))
+        """,
+    ),
+    "an array that an object was made with": (
+        "outside-tape",
+        7,
+        """\
+        class Loss:
+            def __init__(self, temperature):
+                self.scale = np.exp(temperature)
+            def __call__(self, x):
+                return tf.reduce_sum(x * self.scale) * w
+        def main():
+            criterion = Loss(temperature=v.numpy() * np.ones(3, "float32"))
+            with tf.GradientTape() as tape:
+                return tape, criterion(tf.ones([3]))
+        tape, loss = main()
+        """,
+    ),
+    "an argument that the caller computed with NumPy": (
+        "left-framework",
+        6,
+        """\
+        def loss_of(x, rates):
+            twice = rates * 2.0
+            return tf.reduce_sum(x * twice) * w
+        def main():
+            with tf.GradientTape() as tape:
+                rates = np.exp(v.numpy() * np.ones(3, "float32"))
+                return tape, loss_of(tf.ones([3]), rates)
+        tape, loss = main()
+        """,
+    ),
+    "a number that left and is not what the target reads": (
+        "unused",
+        -1,
+        """\
+        table = np.arange(3.0)
+        scale = float(v) * 2.37
+        def loss_of(x):
+            return tf.reduce_sum(x * table.astype("float32") * w)
+        with tf.GradientTape() as tape:
+            loss = loss_of(tf.ones([3]))
+        """,
+    ),
+}
+HEAD = "import numpy as np, tensorflow as tf\nv = tf.Variable(1.5)\nw = tf.Variable(2.0)\n"
 TAIL = "print(tape.gradient(loss, [w, v]))\n"
 PROGRAMS = DECIDED | ROUND_TRIPS
 

@@ -7,7 +7,7 @@ was seen to be the same, but the function's text says that the one was computed 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
@@ -17,6 +17,7 @@ from gradwhy.flow import Span
 from gradwhy.source.files import SourceFile, read, shown_path
 from gradwhy.source.locate import expression_at, path_to, span_of_syntax, statement_at
 from gradwhy.source.positions import is_user_code, span_of
+from gradwhy.source.statements import in_same_scope
 
 _LEAVING_CALLS = frozenset({"float", "int", "list", "tuple"})
 _LEAVING_METHODS = frozenset({"numpy", "item", "tolist", "eval", "convert_to_numpy"})
@@ -142,21 +143,30 @@ class _Reader:
 
     def makers(self, name: str) -> Iterator[tuple[ast.AST, ast.stmt]]:
         """The expressions that give `name` its value, or add to it, with their statements."""
-        for part in ast.walk(self.scope):
-            match part:
-                case ast.Assign(targets=targets, value=value) if any(_binds(t, name) for t in targets):
-                    yield value, part
-                case ast.AnnAssign(target=target, value=ast.expr() as value) if _binds(target, name):
-                    yield value, part
-                case ast.AugAssign(target=target, value=value) if _binds(target, name):
-                    yield value, part
-                case ast.For(target=target, iter=value) if _binds(target, name):
-                    yield value, part
-                case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner, attr=attr), args=args)) if (
-                    attr in _ADDING_METHODS and _is_name(owner, name)
-                ):
-                    for argument in args:
-                        yield argument, part
+        return _makers(ast.walk(self.scope), name)
+
+
+def makers_in(scope: ast.AST, name: str) -> Iterator[tuple[ast.AST, ast.stmt]]:
+    """The expressions that give `name` its value in the scope's own text, or add to it, with their statements."""
+    return _makers(in_same_scope(scope), name)
+
+
+def _makers(parts: Iterable[ast.AST], name: str) -> Iterator[tuple[ast.AST, ast.stmt]]:
+    for part in parts:
+        match part:
+            case ast.Assign(targets=targets, value=value) if any(_binds(t, name) for t in targets):
+                yield value, part
+            case ast.AnnAssign(target=target, value=ast.expr() as value) if _binds(target, name):
+                yield value, part
+            case ast.AugAssign(target=target, value=value) if _binds(target, name):
+                yield value, part
+            case ast.For(target=target, iter=value) if _binds(target, name):
+                yield value, part
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner, attr=attr), args=args)) if (
+                attr in _ADDING_METHODS and _is_name(owner, name)
+            ):
+                for argument in args:
+                    yield argument, part
 
 
 def _scope_of(span: Span) -> ast.AST:

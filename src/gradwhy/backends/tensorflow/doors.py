@@ -75,6 +75,7 @@ class Doors:
         self.truths: deque[Written] = deque(maxlen=_MOST_TRUTHS)
         """The tensors that Python asked whether they are true: nothing comes back of one, yet it may choose what runs."""
         self.text = Inferred(recorder, self.exits, self._origin)
+        recorder.left_around = self.text.around  # type: ignore[method-assign]
 
     def attach(self, hooks: Hooks, modules: dict[str, Any]) -> None:
         self._hooks = hooks
@@ -88,6 +89,7 @@ class Doors:
         hooks.patch(
             constant, "convert_to_eager_tensor", self._watched_conversion(constant.convert_to_eager_tensor, converted)
         )
+        hooks.wrap(modules["ops"], "_create_graph_constant", "tensorflow.constant", after=self._graph_constant)
         begin = hooks.guarded("tensorflow.custom.before", self._custom)
         record = modules["record"]
         hooks.patch(record, "record_operation", self._watched_operation(record.record_operation, begin))
@@ -199,6 +201,13 @@ class Doors:
     def _converted(self, result: Any, given: Any) -> None:
         if given is not result and not self.recorder.state.is_ours and self.recorder.seen(result) is None:
             self.entered(result, given, sys._getframe(2))
+
+    def _graph_constant(self, token: Any, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A host value became a constant of a graph that is being built."""
+        entry = self.recorder.graphs.get(result.graph) if self.recorder.has_exits else None
+        sources = self.origins(args[0] if args else kwargs["value"]) if entry is not None else ()
+        if sources and entry is not None:
+            entry.constants[result.op.name] = tuple(sources)
 
     def entered(self, tensor: Any, given: Any, frame: FrameType) -> Made:
         """`tensor` was made from the host value `given`, which may have left the framework before."""

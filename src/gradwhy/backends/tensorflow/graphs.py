@@ -9,7 +9,7 @@ from typing import Any
 from gradwhy.backends.tensorflow import records as rec
 from gradwhy.backends.tensorflow.autograph import places_of_stack
 from gradwhy.backends.tensorflow.functions import Functions
-from gradwhy.backends.tensorflow.ops import PAIRED, Registry
+from gradwhy.backends.tensorflow.ops import PAIRED, Registry, is_float
 from gradwhy.backends.tensorflow.record import Recorder
 from gradwhy.flow import Barrier, Passage, Place, Unrecorded
 from gradwhy.source.positions import places_of
@@ -145,6 +145,8 @@ class GraphReader:
         if op.type in _LOOPS:
             return self.loop(op, body, index, fed, around)
         made = _dtype(op.outputs[index])
+        if op.type == "Const":
+            return self.constant(op, body, around[2], fed) if is_float(made) else []
         custom = _custom_type(op)
         has_gradient = True if custom else self.registry.has_gradient(op.type)
         found = []
@@ -164,6 +166,13 @@ class GraphReader:
                 passage, barrier = Passage.CUT, Barrier.CUSTOM
             found.append(fed(Symbol(body, given), passage, barrier))
         return found
+
+    def constant(self, op: Any, body: Body, places: tuple[Place, ...], fed: Callable[..., Any]) -> list[Any]:
+        """What left the framework and came back as a constant of the graph: seen, or else by the text around the function."""
+        entry = self.recorder.graphs.get(body.graph)
+        seen = entry.constants.get(op.name, ()) if entry is not None else ()
+        left = seen or (self.recorder.left_around(places[0].span) if places else ())
+        return [fed(origin, Passage.CUT, Barrier.HOST, bool(seen)) for origin in left]
 
     def branches(self, op: Any, body: Body, index: int, fed: Callable[..., Any], around: Any) -> list[Any]:
         names = ("then_branch", "else_branch") if op.type in _BRANCHES else ("branches",)

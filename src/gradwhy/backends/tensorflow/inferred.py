@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from gradwhy.backends.tensorflow.record import Recorder
 from gradwhy.backends.tensorflow.records import FRAMES, INPUTS, NUMBER, Made, Record, Written
 from gradwhy.flow import Span
+from gradwhy.host.around import lines_around
 from gradwhy.host.reading import (
     Feeding,
     Leaving,
@@ -43,11 +44,16 @@ class Inferred:
     def computed(self, number: float, frame: FrameType | None) -> list[Any]:
         """The values that left in the lines in which a Python number was computed; none for one that stands in the text."""
         frame = _users_frame(frame)
-        if frame is None or self.recorder.state.is_backward or not self.exits.get(id(frame.f_code)):
+        if frame is None or self.recorder.state.is_backward or not self.exits:
             return []
         if self.counts.get((id(frame.f_code), frame.f_lasti), 0) >= _MOST_INFERRED:
             return []
-        exits = self.exits[id(frame.f_code)]
+        if _is_held_around(number, frame):
+            self.counts[id(frame.f_code), frame.f_lasti] = self.counts.get((id(frame.f_code), frame.f_lasti), 0) + 1
+            return self.around(span_of(frame.f_code, frame.f_lasti))
+        exits = self.exits.get(id(frame.f_code))
+        if not exits:
+            return []
         only = frozenset(name for name, value in frame.f_locals.items() if value is number)
         feeding = self._feeding(frame, only)
         if feeding is None:
@@ -82,7 +88,16 @@ class Inferred:
             if feeding.covers(frame.f_code, lasti) and exit not in found:
                 found.append(exit)
         seen_at = {at.line for exit in found if (at := _place(exit)) is not None}
-        return found + list(self._unnamed(feeding, frame, seen_at))
+        found += self._unnamed(feeding, frame, seen_at)
+        return list(dict.fromkeys([*found, *self.around(span_of(frame.f_code, frame.f_lasti))]))
+
+    def around(self, span: Span | None) -> list[Any]:
+        """The values that left at the lines, outside of the function at `span`, where what its expression reads was computed."""
+        lines = lines_around(span) if span is not None and self.exits else frozenset()
+        if span is None or not lines:
+            return []
+        known = {id(exit): exit for exits in self.exits.values() for _, exit in exits}
+        return [exit for exit in known.values() if any(_is_at(f, span.file, lines) for f in exit.record[FRAMES])]
 
     def _unnamed(self, feeding: Feeding, frame: FrameType, seen_at: set[int]) -> Iterable[Any]:
         """The values that nothing names, made in the arguments of the calls that turn values into host values.
@@ -145,6 +160,19 @@ def _users_frame(frame: FrameType | None) -> FrameType | None:
     while frame is not None and not is_user_code(frame.f_code):
         frame = frame.f_back
     return frame
+
+
+def _is_at(frame: tuple[CodeType, int], file: str, lines: frozenset[int]) -> bool:
+    at = span_of(*frame)
+    return at is not None and at.file == file and at.line in lines
+
+
+def _is_held_around(number: float, frame: FrameType) -> bool:
+    """Whether a number of the function comes from around it: a global that it names, or an attribute of its object."""
+    if any(value is number for value in frame.f_locals.values()):
+        return False
+    held = getattr(frame.f_locals.get("self"), "__dict__", {})
+    return any(frame.f_globals.get(name, held.get(name)) is number for name in frame.f_code.co_names)
 
 
 def _place(exit: Any) -> Span | None:

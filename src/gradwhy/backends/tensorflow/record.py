@@ -45,6 +45,7 @@ from gradwhy.backends.tensorflow.records import (
     dtype_number,
     sum_up,
 )
+from gradwhy.flow import Span
 
 _HISTORY = 2
 """How many questions a value's full history outlives; older history becomes a summary."""
@@ -263,6 +264,10 @@ class Recorder:
     def entered(self, tensor: Any, given: Any, frame: FrameType) -> Made:
         """`tensor` was made from the host value `given`. The host doors take this over."""
         return self.leaf(tensor)
+
+    def left_around(self, span: Span | None) -> list[Any]:
+        """What left the framework where the values around the function at `span` were made. The host doors take this over."""
+        return []
 
     def on_write(self, op_type: str | bytes, found: list[Made], frame: FrameType) -> None:
         """A variable was written: at its making, by the user's code, or by an optimizer or a layer's bookkeeping."""

@@ -192,13 +192,17 @@ class Written:
 
 
 class GraphRecord:
-    """What was open while the ops of one graph were made: scopes, time, layers, and whether a gradient was being built."""
+    """What was open while the ops of one graph were made: scopes, time, layers, and whether a gradient was being built.
 
-    __slots__ = ("__weakref__", "base", "ops")
+    `constants` are the exits, or records, from which the host values in the graph came.
+    """
+
+    __slots__ = ("__weakref__", "base", "constants", "ops")
 
     def __init__(self, base: tuple[int, ...]) -> None:
         self.base = base
         self.ops: dict[str, tuple[tuple[int, ...], int, tuple[Any, ...], bool]] = {}
+        self.constants: dict[str, tuple[Any, ...]] = {}
 
 
 NUMBER_MADE: Any = Written(NUMBER)
