@@ -29,7 +29,7 @@ _BRANCHING = (ast.If, ast.Try, ast.Match, ast.FunctionDef, ast.AsyncFunctionDef,
 
 def into_recording(situation: Situation) -> Proposal:
     """What ran before the recording, moved to the start of its block, with what depends on it in between."""
-    parsed, block = _recorded_block(situation)
+    parsed, block = recorded_block(situation)
     way = parsed.way_to(block)
     scope = situation.recording
     assert scope is not None
@@ -48,7 +48,7 @@ def into_recording(situation: Situation) -> Proposal:
             moved.add(number)
     lines = [outer[i] for i in sorted(moved)]
     _check_moved(lines, [effects[i] for i in sorted(moved)], situation)
-    together = _together([effects[i] for i in sorted(moved)])
+    together = together_of([effects[i] for i in sorted(moved)])
     is_direct = outer[below] is block
     if not is_direct:
         _check_entered(parsed, reader, way, outer[below], block, lines, together)
@@ -56,7 +56,7 @@ def into_recording(situation: Situation) -> Proposal:
         if reader.of(item.context_expr).reads & together.binds:
             raise NoFixError("the block's header reads it")
     editor = parsed.editor()
-    position = _first_free(block, reader, together)
+    position = first_free(block, reader, together)
     spots = [parsed.spot(line) for line in lines]
     try:
         if position < len(block.body):
@@ -72,7 +72,7 @@ def into_recording(situation: Situation) -> Proposal:
 
 def under_recording(situation: Situation) -> Proposal:
     """What ran after the recording, taken into its block, with what it depends on."""
-    parsed, block = _recorded_block(situation)
+    parsed, block = recorded_block(situation)
     way = parsed.way_to(block)
     scope = situation.recording
     assert scope is not None
@@ -147,7 +147,7 @@ def out_of_pause(situation: Situation) -> Proposal:
     return proposed(_titled("fixes/move-out", situation, lines), Applicability.UNSAFE, editor, parsed)
 
 
-def _recorded_block(situation: Situation) -> tuple[Parsed, ast.With]:
+def recorded_block(situation: Situation) -> tuple[Parsed, ast.With]:
     scope = situation.recording
     if scope is None or scope.span is None:
         raise NoFixError("no recording with a place")
@@ -249,7 +249,7 @@ def _check_entered(
                 raise NoFixError("the loop reads it")
 
 
-def _first_free(block: ast.With, reader: Reader, together: Effects) -> int:
+def first_free(block: ast.With, reader: Reader, together: Effects) -> int:
     """Behind the watches that a block begins with, where what follows needs nothing of what is moved in."""
     position = 0
     for statement in block.body:
@@ -265,7 +265,7 @@ def _first_free(block: ast.With, reader: Reader, together: Effects) -> int:
     return position
 
 
-def _together(effects: list[Effects]) -> Effects:
+def together_of(effects: list[Effects]) -> Effects:
     """The effects of statements one after another: what they read of each other is not read from outside."""
     whole = Effects()
     for effect in effects:

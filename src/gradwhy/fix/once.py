@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from gradwhy.fix.moving import recorded_block
 from gradwhy.fix.situation import NoFixError, Parsed, Proposal, Situation, proposed
 from gradwhy.flow import Applicability, Text
 from gradwhy.source.effects import Reader
@@ -38,9 +39,11 @@ def drop_cache(situation: Situation) -> Proposal:
 
 def compute_where_used(situation: Situation) -> Proposal:
     """`self.scale = f(self.raw)`, computed once, is computed in the one method that reads it."""
-    ops = [op for op in situation.ops_between() if op.places and _is_set_up(op.places[0].function)]
+    start = situation.recording.start if situation.recording is not None else 0
+    before = [op for op in situation.ops_between() if op.places]
+    ops = [op for op in before if op.time < start or _is_set_up(op.places[0].function)]
     if not ops:
-        raise NoFixError("nothing was computed when the object was made")
+        raise NoFixError("nothing was computed before")
     parsed = situation.parsed(ops[0].places[0].span)
     ways = [parsed.around(op.places[0].span) for op in ops]
     holders = {id(part): part for way in ways for part in way if isinstance(part, ast.ClassDef)}
@@ -52,6 +55,8 @@ def compute_where_used(situation: Situation) -> Proposal:
     lines, attribute = _kept_lines(parsed, method, wanted)
     reader_method = _only_reader(parsed, holder, method, attribute, {id(line) for line in lines})
     own = method.args.args[0].arg
+    if situation.question.places and situation.question.places[0].function.rpartition(".")[2] == method.name:
+        raise NoFixError("it asks by itself")
     if [part for part in ast.walk(reader_method) if isinstance(part, ast.Name) and part.id == attribute]:
         raise NoFixError(f"`{attribute}` is a name of its own there")
     if own != reader_method.args.args[0].arg:
@@ -60,8 +65,7 @@ def compute_where_used(situation: Situation) -> Proposal:
     for line in lines:
         editor.delete(parsed.spot(line))
     code = "\n".join(_local(parsed, line, own, attribute) for line in lines)
-    first = reader_method.body[1 if ast.get_docstring(reader_method) is not None else 0]
-    editor.insert(code, before=parsed.spot(first))
+    editor.insert(code, before=parsed.spot(_first_use(situation, parsed, reader_method, attribute)))
     for part in ast.walk(reader_method):
         if isinstance(part, ast.Attribute) and dotted(part) == f"{own}.{attribute}":
             parsed.replace(editor, part, attribute)
@@ -155,6 +159,20 @@ def _only_reader(parsed: Parsed, holder: ast.ClassDef, method: _Method, attribut
     if len(readers) != 1 or every != seen + 1:
         raise NoFixError("not one reader")
     return readers.popitem()[1]
+
+
+def _first_use(situation: Situation, parsed: Parsed, method: _Method, attribute: str) -> ast.stmt:
+    """The statement before which the value is computed: the first of the recording where only that one reads it."""
+    reads = [part for part in ast.walk(method) if isinstance(part, ast.Attribute) and part.attr == attribute]
+    try:
+        _, block = recorded_block(situation)
+    except NoFixError:
+        block = None
+    if block is not None:
+        inside = {id(part) for statement in block.body for part in ast.walk(statement)}
+        if all(id(read) in inside for read in reads):
+            return block.body[0]
+    return method.body[1 if ast.get_docstring(method) is not None else 0]
 
 
 def _local(parsed: Parsed, line: ast.Assign, own: str, attribute: str) -> str:

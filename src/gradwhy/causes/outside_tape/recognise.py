@@ -6,6 +6,7 @@ from gradwhy.diagnose.claims import at_cut
 from gradwhy.diagnose.lost import Claim, Lost, call_site, span_of
 from gradwhy.diagnose.paths import Region
 from gradwhy.flow import Barrier, ScopeRole
+from gradwhy.source.locate import in_same_function
 
 GOES_BEFORE = ("unknown",)
 
@@ -23,7 +24,17 @@ def recognise(lost: Lost) -> Claim | None:
         return at_cut(lost, "outside-tape", help="init")
     if outer is not None:
         return at_cut(lost, "outside-tape", help="call", line=outer.line)
+    if _ran_elsewhere(lost, region):
+        return at_cut(lost, "outside-tape", help="other-function")
     return at_cut(lost, "outside-tape", help="move", line=_last_line(region))
+
+
+def _ran_elsewhere(lost: Lost, region: Region) -> bool:
+    """Whether the op ran in a function that neither holds the recording nor was called where that one stands."""
+    scope, place = lost.recording.scope, span_of(region.first)
+    if scope is None or scope.span is None or place is None:
+        return False
+    return region.first.op.places[0].function != "<module>" and not in_same_function(place, scope.span)
 
 
 def ran_in_other_recording(lost: Lost, region: Region) -> bool:
