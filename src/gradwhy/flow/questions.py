@@ -83,6 +83,8 @@ class Asked:
     """The source's own dtype, such as `int32`; empty where it is not known."""
     dropped: Span | None = None
     """The last op that computed something from a source from which the target was not made."""
+    cleared: Span | None = None
+    """Where the gradient that had come was taken away again, before it was asked for."""
     unreached: Span | None = None
     """The condition that did not hold, behind which the program would have used the source."""
     beside: Span | None = None

@@ -36,6 +36,14 @@ class Doors:
     def open(self, hooks: Hooks) -> None:
         """Put every patch in place."""
         hooks.wrap(Parameter, "__new__", "torch.Parameter", after=self._parameter)
+        hooks.wrap(
+            Parameter,
+            "__deepcopy__",
+            "torch.Parameter.deepcopy",
+            before=self._before_copy,
+            after=self._after_copy,
+            raised=self._copy_raised,
+        )
         hooks.wrap(torch, "from_numpy", "torch.from_numpy", after=self._from_numpy, stands_in=True)
         hooks.wrap(torch.utils, "swap_tensors", "torch.swap_tensors", before=self._before_swap)
         function = torch.autograd.Function
@@ -70,6 +78,31 @@ class Doors:
         record.is_parameter = True
         if record.requires_grad and record.watched is None:
             record.watched = (call.time, call.frames)
+
+    def _before_copy(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """A copy of a parameter is one op, not the three of which it is made; one that is made already is only found again."""
+        memo = args[1] if len(args) > 1 else {}
+        is_ours = not self._is_elsewhere and id(args[0]) not in memo
+        self._recorder.is_quiet += is_ours
+        return is_ours
+
+    def _after_copy(self, is_ours: bool, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not is_ours:
+            return
+        recorder = self._recorder
+        recorder.is_quiet -= 1
+        recorder.table.pop(id(result), None)
+        call = recorder.call(ops.DEEP_COPY, args[:1], None, _caller())
+        record = recorder.born(result, call)
+        call.is_recorded = False
+        record.is_parameter = True
+        if record.requires_grad and record.watched is None:
+            record.watched = (call.time, call.frames)
+
+    def _copy_raised(
+        self, is_ours: bool, problem: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        self._recorder.is_quiet -= bool(is_ours)
 
     def _from_numpy(self, token: Any, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not self._is_elsewhere:

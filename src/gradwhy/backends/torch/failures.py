@@ -83,10 +83,32 @@ def lost_leaves(recorder: Recorder, passed: Pass) -> tuple[Tensor, ...]:
     found += [o for o in objects if id(o) in keys and isinstance(o, Tensor)]
     alive = {id(tensor): tensor for tensor in found if tensor is not None}
     if not alive:
-        optimizers = [o for o in objects if isinstance(o, Optimizer)]
+        optimizers = [o for o in objects if issubclass(type(o), Optimizer)]
         held = [p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]
         alive = {id(p): p for p in held if p.requires_grad} or {id(p): p for p in held}
-    return recorder.in_order(alive.values())
+    return recorder.in_order(alive.values() or _in_their_stead(recorder, passed, objects))
+
+
+def _in_their_stead(recorder: Recorder, passed: Pass, objects: Iterable[object]) -> list[Tensor]:
+    """What a refused pass is about where nothing that is alive asks for a gradient: parameters that ceased to, else the first
+    value that was made from a leaf that is gone."""
+    records = {id(record): record for record in ancestry(passed.targets)}
+    known = {key: entry.record for key, entry in recorder.table.items() if id(entry.record) in records}
+    frozen = {key for key, record in known.items() if record.is_parameter or record.was_watched}
+    found = [o for o in objects if id(o) in frozen and isinstance(o, Tensor) and not o.requires_grad]
+    if found:
+        return found
+    targets = set(map(id, passed.targets))
+    ties = [entry for entry in recorder.table.values() if isinstance(entry, Tie)]
+    alive = [tie for tie in ties if id(tie.record) in records and id(tie.record) not in targets]
+    made = [tie for tie in alive if any(before.watched is not None for before in ancestry([tie.record]))]
+    first = min(made, key=_time_of, default=None)
+    tensor = first() if first is not None else None
+    return [tensor] if tensor is not None else []
+
+
+def _time_of(tie: Tie) -> int:
+    return tie.record.call.time if tie.record.call is not None else 0
 
 
 def earlier_pass(passes: Sequence[Pass], refused: Pass) -> Pass | None:

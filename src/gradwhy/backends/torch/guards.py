@@ -13,15 +13,25 @@ from gradwhy.source.positions import span_of
 @lru_cache(maxsize=4096)
 def is_guarded(code: CodeType, lasti: int) -> bool:
     """Whether what is read at `lasti` is only compared with None, to decide what is done next."""
+    around = _around(code, lasti)
+    return bool(around) and _decides(around[0], around[1:])
+
+
+@lru_cache(maxsize=4096)
+def is_compared(code: CodeType, lasti: int) -> bool:
+    """Whether what is read at `lasti` is compared with None, whatever for."""
+    return bool(_around(code, lasti))
+
+
+def _around(code: CodeType, lasti: int) -> list[ast.AST]:
+    """The comparison with None of what is read at `lasti`, and the syntax around it; empty where it is not compared."""
     span = span_of(code, lasti)
     path = path_to(span) if span is not None and span.column is not None else ()
     if len(path) < 2:
-        return False
-    read, *around = reversed(path)
-    compared = around[0]
-    if not (isinstance(compared, ast.Compare) and compared.left is read and _is_with_none(compared)):
-        return False
-    return _decides(compared, around[1:])
+        return []
+    read, compared, *around = reversed(path)
+    is_compared = isinstance(compared, ast.Compare) and compared.left is read and _is_with_none(compared)
+    return [compared, *around] if is_compared else []
 
 
 def _is_with_none(compared: ast.Compare) -> bool:

@@ -17,6 +17,7 @@ Rule = tuple[Passage, Barrier | None]
 FLOWS: Rule = (Passage.FLOWS, None)
 
 NEW_PARAMETER = "nn.Parameter"
+DEEP_COPY = "copy.deepcopy"
 FROM_NUMPY = "torch.from_numpy"
 LEGACY_TENSOR = "torch.Tensor"
 GRADIENT = "torch.autograd.grad"
@@ -91,7 +92,9 @@ SILENT: frozenset[Any] = (
     )
 )
 
-_NEW_VALUE = frozenset({"tensor", "new_tensor", "as_tensor", "asarray", "__deepcopy__", NEW_PARAMETER, LEGACY_TENSOR})
+_NEW_VALUE = frozenset(
+    {"tensor", "new_tensor", "as_tensor", "asarray", "__deepcopy__", DEEP_COPY, NEW_PARAMETER, LEGACY_TENSOR}
+)
 # The derivative is zero wherever it exists, though autograd has a formula for it (PyTorch 2.13).
 _ZERO_DERIVATIVE = frozenset(
     "round floor ceil trunc fix sign sgn frac_ floor_divide __floordiv__ __rfloordiv__ heaviside signbit "

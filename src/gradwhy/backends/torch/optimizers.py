@@ -108,10 +108,13 @@ class Optimizers:
         passes = tuple(passed for passed in self._questions.passes if passed.time > since)
         if not passes:
             return
+        is_in_vain = Status.OK not in statuses
         asked = tuple(
             (p, status)
             for p, status in zip(parameters, statuses, strict=True)
-            if status is not Status.NONE or not self._was_cleared(p, passes[-1].time)
+            if status is not Status.NONE
+            or not self._was_cleared(p, passes[-1].time)
+            or (is_in_vain and self._questions.had_gradient(p, passes))
         )
         frames = user_frames(frame, MOST_FRAMES)
         held = frozenset(map(id, parameters))
@@ -165,11 +168,13 @@ class Optimizers:
         else:
             parameters = [p for group in owner.param_groups for p in group["params"]]
         time = next(self._recorder.clock)
+        frames = user_frames(sys._getframe(2), MOST_FRAMES)
         table = self._recorder.table
         for parameter in parameters:
             entry = table.get(id(parameter))
             if entry is not None:
                 entry.record.cleared = time
+                entry.record.cleared_by = frames
 
     def _clearing_raised(
         self, was_set_aside: bool, problem: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]

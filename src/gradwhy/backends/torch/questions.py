@@ -17,7 +17,7 @@ from gradwhy.backends.patches import Hooks
 from gradwhy.backends.torch import describe, failures, look, ops
 from gradwhy.backends.torch.asking import BACKWARD, GRAD, READ, Asking, Pass
 from gradwhy.backends.torch.attention import Attention
-from gradwhy.backends.torch.guards import is_guarded
+from gradwhy.backends.torch.guards import is_compared, is_guarded
 from gradwhy.backends.torch.mode import without_dispatch
 from gradwhy.backends.torch.record import MOST_FRAMES, Recorder
 from gradwhy.backends.torch.trail import Frames, Tie
@@ -232,7 +232,9 @@ class Questions:
             return
         last = self.passes[-1]
         if self._recorder.of(tensor).cleared > last.time:
-            return
+            # Nothing is there any more, and the program may be making sure of that.
+            if is_compared(frame.f_code, frame.f_lasti) or not self.had_gradient(tensor, (last,)):
+                return
         self._told.add(id(tensor))
         frames = user_frames(frame, MOST_FRAMES)
         asking = Asking(READ, next(self._recorder.clock), frames, frame, (last,), ((tensor, Status.NONE),))
@@ -240,7 +242,18 @@ class Questions:
 
     def _cleared(self, func: Any, args: tuple[Any, ...], kwargs: Any, result: Any, frame: FrameType) -> None:
         if len(args) > 1 and args[1] is None:
-            self._recorder.of(args[0]).cleared = next(self._recorder.clock)
+            record = self._recorder.of(args[0])
+            record.cleared = next(self._recorder.clock)
+            # One gradient alone is given up on purpose.
+            record.cleared_by = ()
+
+    def had_gradient(self, tensor: Tensor, passes: Iterable[Pass]) -> bool:
+        """Whether a gradient that one of the passes brought was cleared together with all others."""
+        record = self._recorder.known(tensor)
+        if record is None or not record.cleared_by:
+            return False
+        looks = [passed.look for passed in passes if passed.look is not None and passed.time < record.cleared]
+        return any(seen.received.get(id(tensor), Status.NONE) is not Status.NONE for seen in looks)
 
     # Answers
 

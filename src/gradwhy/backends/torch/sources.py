@@ -61,7 +61,12 @@ class Sources:
             stand_in_kind=stand_in[2] if stand_in else None,
             dropped=dropped,
             beside=beside,
+            cleared=self._cleared(record) if status is Status.NONE else None,
         )
+
+    def _cleared(self, record: Record) -> Span | None:
+        is_later = bool(self._asking.passes) and record.cleared > self._asking.passes[-1].time
+        return span_of(record.cleared_by) if is_later and record.cleared_by else None
 
     @cached_property
     def _ancestry(self) -> frozenset[int]:
@@ -158,7 +163,7 @@ class Sources:
                 is_later = other.call is not None and other.call.time > made
                 is_alike = parameter.dim() == tensor.dim() and id(other) in self._ancestry
                 if is_later and is_alike and parameter.requires_grad:
-                    return self._names.of(parameter)[0] or name, made_at(other), "replaced"
+                    return self._names.of(parameter)[0] or name, _parted_at(other, record), "replaced"
         return None
 
     # What a source was used for
@@ -204,6 +209,13 @@ def span_of(frames: Frames) -> Span | None:
     """Where the innermost of some frames stands."""
     places = places_of(frames[:1])
     return places[0].span if places else None
+
+
+def _parted_at(made: Record, before: Record) -> Span | None:
+    """Where a value was made, in the innermost function that made another one somewhere else."""
+    frames = made.call.frames if made.call is not None else ()
+    others = set(before.call.frames) if before.call is not None else set()
+    return span_of(tuple(frame for frame in frames if frame not in others)) or span_of(frames)
 
 
 def _is_alike(key: str) -> bool:

@@ -87,13 +87,14 @@ class Record:
 
     `family` is equal for tensors of one memory that autograd knows to be views of each other. `watched` says since when,
     and by which line, it asks for a gradient. `switched` is the line by
-    which it last ceased to. `used` is where it was read last, `cleared` when its gradient was taken away.
+    which it last ceased to, `cleared_by` the call that emptied all gradients, this one, too. `used` is where it was read last, `cleared` when its gradient was taken away.
     `is_alive` is False once its tensor is gone or has become something else.
     """
 
     __slots__ = (
         "call",
         "cleared",
+        "cleared_by",
         "dtype",
         "family",
         "index",
@@ -119,6 +120,7 @@ class Record:
         self.watched: tuple[int, Frames] | None = None
         self.switched: Frames = ()
         self.cleared = 0
+        self.cleared_by: Frames = ()
         self.is_alive = True
         self.is_parameter = False
         self.was_watched = False

@@ -6,13 +6,14 @@ from gradwhy.diagnose.claims import elsewhere
 from gradwhy.diagnose.lost import Claim, Lost
 from gradwhy.flow import Barrier, Severity, SourceFact
 
-GOES_BEFORE = ("unknown", "unused", "rebound")
+GOES_BEFORE = ("unknown", "unused", "rebound", "paused")
 
 
 def recognise(lost: Lost) -> Claim | None:
     """A claim where the source is frozen and nothing nearer to the source cuts the path."""
     region = lost.region
-    if region is not None and region.barrier is not Barrier.UNWATCHED:
+    # What is frozen is often used where recording is paused, too: each would do.
+    if region is not None and region.barrier not in (Barrier.UNWATCHED, Barrier.PAUSED):
         return None
     if lost.has(SourceFact.STATISTIC):
         place = lost.question.span

@@ -31,23 +31,33 @@ def recognise(lost: Lost) -> Claim | None:
         return elsewhere(lost, "unused", asked.last_use, label="cut", help="derivative-zero", severity=Severity.NOTE)
     if asked.stand_in is not None and asked.stand_in_kind == "repeated":
         return elsewhere(lost, "unused", asked.stand_in_span, label="instead", help="repeated")
+    severity = Severity.NOTE if _is_held_in_vain(lost) else None
     if asked.dropped is not None:
         ends = tuple(span for span in (asked.last_use, lost.question.target_span) if span not in (None, asked.dropped))
-        return elsewhere(lost, "unused", asked.dropped, label="dropped", help="last-use", also=ends)
+        return elsewhere(lost, "unused", asked.dropped, label="dropped", help="last-use", severity=severity, also=ends)
     if asked.last_use is not None:
-        return elsewhere(lost, "unused", asked.last_use, label="last-use")
+        return elsewhere(lost, "unused", asked.last_use, label="last-use", severity=severity)
     if asked.beside is not None:
-        # No op ever read it. An optimizer is often given more than one model's forward pass needs.
-        is_only_held = lost.has(SourceFact.HELD_BY_OPTIMIZER) and not lost.has(SourceFact.REQUIRED)
-        severity = Severity.NOTE if is_only_held else None
-        made = (asked.definition,) if asked.definition is not None else ()
+        made = tuple(span for span in (asked.definition, lost.question.target_span) if span is not None)
         return elsewhere(
             lost, "unused", asked.beside, label="beside", help="never-called", severity=severity, also=made
         )
     place = asked.definition or lost.question.span
     # What hangs on an object of the program's own is a part of it, such as a layer that was never called.
     help = "never-called" if "." in asked.source.name else "default"
-    return elsewhere(lost, "unused", place, label="defined" if asked.definition else "cut", help=help)
+    label = "defined" if asked.definition else "cut"
+    target = lost.question.target_span
+    also = (target,) if target is not None and target != place else ()
+    return elsewhere(lost, "unused", place, label=label, help=help, severity=severity, also=also)
+
+
+def _is_held_in_vain(lost: Lost) -> bool:
+    """Whether only an optimizer holds the source, among others that train.
+
+    Optimizers are often given more than a loss needs: a model's pooler, a head for another task.
+    """
+    is_required = lost.has(SourceFact.REQUIRED) or not lost.has(SourceFact.HELD_BY_OPTIMIZER)
+    return not is_required and any(other.status is Status.OK for other in lost.question.asked)
 
 
 def _is_zero_by_nature(lost: Lost) -> bool:
