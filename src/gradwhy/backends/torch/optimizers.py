@@ -65,9 +65,9 @@ class Optimizers:
             self._look_in(optimizer)
         elif not _has_closure(args, kwargs):
             self._ask(optimizer, sys._getframe(2))
-            # The update is no path of any question, and the mode would only slow it down.
-            if self._watch.set_aside():
-                self._aside.add(id(optimizer))
+        # The update is no path of any question, and the mode would only slow it down.
+        if not _has_closure(args, kwargs) and self._watch.set_aside():
+            self._aside.add(id(optimizer))
 
     def _after_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not self._watch.is_on or self._is_elsewhere:
@@ -97,6 +97,15 @@ class Optimizers:
                     missing += 1
         if self._questions.attention.is_news(id(optimizer), held, missing):
             self._watch.begin()
+            self._notice_switches(optimizer)
+
+    def _notice_switches(self, optimizer: Optimizer) -> None:
+        """What was frozen, or freed, while nothing was watched."""
+        with torch._C.DisableTorchFunction():
+            for parameter in (p for group in optimizer.param_groups for p in group["params"]):
+                record = self._recorder.known(parameter)
+                if record is not None and record.requires_grad is not parameter.requires_grad:
+                    self._recorder.switched(parameter, record, ())
 
     def _ask(self, optimizer: Optimizer, frame: FrameType) -> None:
         """An optimizer asks for the gradients of all it holds."""

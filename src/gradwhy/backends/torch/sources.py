@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -54,7 +54,7 @@ class Sources:
             value=value,
             status=status,
             facts=self._facts(tensor, record),
-            definition=span_of(record.switched) or made_at(record),
+            definition=self._frozen_at(tensor, record) or made_at(record),
             last_use=span_of(record.used) if is_used else None,
             stand_in=stand_in[0] if stand_in else None,
             stand_in_span=stand_in[1] if stand_in else None,
@@ -63,6 +63,14 @@ class Sources:
             beside=beside,
             cleared=self._cleared(record) if status is Status.NONE else None,
         )
+
+    def _frozen_at(self, tensor: Tensor, record: Record) -> Span | None:
+        """Where a leaf ceased to ask for a gradient; by the text, where it was not watched and one statement alone may have."""
+        if tensor.requires_grad or not record.was_watched or record.switched:
+            return span_of(record.switched)
+        files = dict.fromkeys(code.co_filename for code, _ in self._asking.frames)
+        found = [span for file in files for span in _freezing_statements(file)]
+        return found[0] if len(found) == 1 else None
 
     def _cleared(self, record: Record) -> Span | None:
         is_later = bool(self._asking.passes) and record.cleared > self._asking.passes[-1].time
@@ -221,6 +229,24 @@ def _parted_at(made: Record, before: Record) -> Span | None:
 def _is_alike(key: str) -> bool:
     close = difflib.SequenceMatcher(None, key.lower(), "requires_grad").ratio()
     return key != "requires_grad" and close >= _ALIKE
+
+
+@lru_cache(maxsize=64)
+def _freezing_statements(path: str) -> tuple[Span, ...]:
+    """Every place in a file that says `requires_grad = False` or `requires_grad_(False)`."""
+    file = read(path)
+    tree = file.tree if file is not None else None
+    found: list[ast.AST] = []
+    for part in ast.walk(tree) if tree is not None else ():
+        if isinstance(part, ast.Assign) and _is_false(part.value):
+            found += [t for t in part.targets if isinstance(t, ast.Attribute) and t.attr == "requires_grad"]
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "requires_grad_":
+            found += [part] if part.args and _is_false(part.args[0]) else []
+    return tuple(span_of_syntax(file, part, shown_path(path)) for part in found if file is not None)
+
+
+def _is_false(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is False
 
 
 def _assignment_to(path: str, attribute: str) -> Span | None:
