@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from gradwhy.backends.tensorflow import py_functions
 from gradwhy.backends.tensorflow import records as rec
 from gradwhy.backends.tensorflow.autograph import places_of_stack
 from gradwhy.backends.tensorflow.functions import Functions
@@ -147,7 +148,7 @@ class GraphReader:
         made = _dtype(op.outputs[index])
         if op.type == "Const":
             return self.constant(op, body, around[2], fed) if is_float(made) else []
-        custom = _custom_type(op)
+        custom, token = _custom_type(op), py_functions.token_of(op)
         has_gradient = True if custom else self.registry.has_gradient(op.type)
         found = []
         for position, given in enumerate(op.inputs):
@@ -164,6 +165,10 @@ class GraphReader:
             )
             if custom is not None and position in self.recorder.custom_none.get(custom, ()):
                 passage, barrier = Passage.CUT, Barrier.CUSTOM
+            if token is not None and position in self.recorder.custom_none.get(token, ()):
+                barrier, span = py_functions.way_out(token)
+                found.append(fed(Symbol(body, given), Passage.CUT, barrier, True, span))
+                continue
             found.append(fed(Symbol(body, given), passage, barrier))
         return found
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from types import FrameType
 from typing import Any
 
 from gradwhy.backends.contract import Answer, Witness
 from gradwhy.backends.patches import Hooks
+from gradwhy.backends.tensorflow import py_functions
 from gradwhy.backends.tensorflow.asking import Building
 from gradwhy.backends.tensorflow.doors import Doors
 from gradwhy.backends.tensorflow.frames import walk
@@ -21,6 +23,7 @@ from gradwhy.backends.tensorflow.record import Recorder
 from gradwhy.backends.tensorflow.scopes import Tapes
 from gradwhy.backends.tensorflow.sources import (
     flat_sources,
+    inner_variable,
     key_of,
 )
 from gradwhy.backends.tensorflow.unasked import Strangers, stuck_op
@@ -80,6 +83,10 @@ class Questions:
             wanted = flat_sources(sources)
             if len(answers) != len(wanted):
                 answers = [result] * len(wanted)
+            token = py_functions.asked_for(sys._getframe(3))
+            if token is not None:
+                self.recorder.custom_none.setdefault(token, set()).update(py_functions.missing(answers))
+                return
             if is_muted:
                 keys = [key for t in (*flat_sources(target), *wanted) if (key := key_of(t)) is not None]
                 self.recorder.keep_gradients(answers, keys, sys._getframe(3))
@@ -105,6 +112,8 @@ class Questions:
             target, sources = arguments(args, kwargs)
             wanted = flat_sources(sources)
             failure = failure_of(problem)
+            if failure.kind == "used-up" and self.tapes.of(args[0]) is None:
+                failure = replace(failure, kind="never-recording")
             statuses = (Status.ERROR,) * len(wanted)
             self.ask(kind, args[0], target, sources, wanted, statuses, failure, sys._getframe(3))
             self.witness.escaped(problem)
@@ -116,7 +125,11 @@ class Questions:
             return
         given = args[1] if len(args) > 1 else kwargs.get("tensor")
         wanted = flat_sources(given)
-        failure = Failure(type(problem).__name__, str(problem), "not-watchable")
+        is_variable = any(inner_variable(one) is not one for one in wanted)
+        kind = "not-watchable" if is_variable else "not-a-tensor"
+        if self.tapes.of(args[0]) is None:
+            kind = "never-recording"
+        failure = Failure(type(problem).__name__, str(problem), kind)
         statuses = (Status.ERROR,) * len(wanted)
         self.ask("tape.watch", args[0], None, given, wanted, statuses, failure, sys._getframe(3))
         self.witness.escaped(problem)
