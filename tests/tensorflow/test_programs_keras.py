@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from forkserver import ForkServer
-from programs import Program, Runs, Said, check
+from programs import Program, Runs, Said, faults_of
 
 HEAD = """
 import numpy as np
@@ -165,4 +165,4 @@ def runs(server_of: Callable[[str], ForkServer]) -> Runs:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.id)
 def test_program_is_told_what_happened(program: Program, runs: Runs) -> None:
-    check(program, runs.of(program))
+    assert faults_of(program, runs.of(program)) == []
