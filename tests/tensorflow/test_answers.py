@@ -164,9 +164,39 @@ ROUND_TRIPS = {
         """,
     ),
 }
+REFUSED = {
+    "a tape that no `with` opened has nothing to watch with": (
+        "wrong-tape",
+        2,
+        """\
+        tape = tf.GradientTape()
+        tape.watch(v)
+        loss = v * w
+        """,
+    ),
+    "nor has it recorded anything": (
+        "wrong-tape",
+        3,
+        """\
+        tape = tf.GradientTape(persistent=True)
+        loss = v * 2.0
+        print(tape.gradient(loss, v))
+        """,
+    ),
+    "an array is no Keras variable": (
+        "not-watched",
+        3,
+        """\
+        v = np.ones(3, "float32")
+        with tf.GradientTape() as tape:
+            tape.watch(v)
+            loss = tf.reduce_sum(v * w)
+        """,
+    ),
+}
 HEAD = "import numpy as np, tensorflow as tf\nv = tf.Variable(1.5)\nw = tf.Variable(2.0)\n"
 TAIL = "print(tape.gradient(loss, [w, v]))\n"
-PROGRAMS = DECIDED | ROUND_TRIPS
+PROGRAMS = DECIDED | ROUND_TRIPS | REFUSED
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +211,17 @@ def answered(server_of: Callable[[str], ForkServer]) -> dict[str, Future[Finishe
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_only_the_lost_source_is_blamed_and_where_it_was_lost(name: str, answered: dict[str, Future[Finished]]) -> None:
     cause, line, _ = PROGRAMS[name]
-    report = from_json(Report, json.loads((answered[name].result().folder / "report.json").read_text(encoding="utf-8")))
-    found = [(f.cause, [s.name for s in f.sources], f.place.line if f.place else None) for f in report.findings]
+    findings = report_of(answered[name].result()).findings
+    found = [(f.cause, [s.name for s in f.sources], f.place.line if f.place else None) for f in findings]
     assert found == [(cause, ["v"], line + HEAD.count("\n"))]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_is_told_of_what_was_passed(name: str, answered: dict[str, Future[Finished]]) -> None:
+    finding = report_of(answered[name].result()).findings[0]
+    expected = {"wrong-tape": "wrong-tape/help/enter", "not-watched": "not-watched/help/tensor-first"}
+    assert finding.help.key == expected[finding.cause]
+
+
+def report_of(run: Finished) -> Report:
+    return from_json(Report, json.loads((run.folder / "report.json").read_text(encoding="utf-8")))

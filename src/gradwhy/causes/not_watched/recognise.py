@@ -15,6 +15,8 @@ def recognise(lost: Lost) -> Claim | None:
     failure = lost.question.failure
     if failure is not None and failure.kind == "not-watchable":
         return elsewhere(lost, "not-watched", lost.question.span, label="not-watchable", help="watch-value")
+    if failure is not None and failure.kind == "not-a-tensor":
+        return elsewhere(lost, "not-watched", lost.question.span, label="not-a-tensor", help="tensor-first")
     if lost.has(SourceFact.NOT_ASKED):
         notes = (text("not-watched/notes/auto"),)
         return elsewhere(lost, "not-watched", lost.question.span, label="made", help="argnums", notes=notes)

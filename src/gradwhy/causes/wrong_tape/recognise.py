@@ -12,12 +12,14 @@ GOES_BEFORE = ("unknown", "unused", "not-watched", "outside-tape", "after-tape",
 
 
 def recognise(lost: Lost) -> Claim | None:
-    """A claim where the recording was used up before, or an op was held by another recording than the asked one."""
+    """A claim where the recording was used up before or never began, or an op was held by another recording than the asked one."""
     failure = lost.question.failure
     if failure is not None and failure.kind == "used-up":
         first = lost.question.earlier
         labels = (Label(first, text("wrong-tape/labels/first-question")),) if first else ()
         return elsewhere(lost, "wrong-tape", lost.question.span, labels=labels, help="persistent")
+    if failure is not None and failure.kind == "never-recording":
+        return elsewhere(lost, "wrong-tape", lost.question.span, label="never", help="enter")
     region = lost.region
     if region is None:
         return None
