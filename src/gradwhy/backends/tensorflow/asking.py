@@ -134,7 +134,9 @@ class Building:
         )
         if slice_ is not None and graph is not None and self.tape is not None and not self.only_reached:
             asked = with_stand_ins(asked, self.wanted, slice_, graph, names, list(self.tape.watched_variables()))
-        target = (call_argument(span, 0, "target") if span and is_asked_by_user else None) or "loss"
+        # Where a function's gradient could not be built, no call names a target.
+        is_named = span is not None and is_asked_by_user and not self.only_reached
+        target = (call_argument(span, 0, "target") if span and is_named else None) or "loss"
         question = Question(
             kind=self.kind,
             framework="tensorflow",

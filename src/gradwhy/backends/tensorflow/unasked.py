@@ -144,7 +144,11 @@ def stuck_op(recorder: Recorder, problem: BaseException | None) -> Any:
         return None
     for graph, entry in reversed(list(recorder.graphs.items())):
         if named["name"] in entry.ops:
-            op = graph.get_operation_by_name(named["name"])
+            try:
+                op = graph.get_operation_by_name(named["name"])
+            except KeyError:
+                # TensorFlow has taken the graph apart: a copy of it is what the program calls.
+                continue
             if op.type == named["type"]:
                 return op
     return None
