@@ -6,6 +6,7 @@ import functools
 import sys
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import count
 from operator import index as as_integer
 from types import FrameType
@@ -14,11 +15,12 @@ from typing import Any
 import jax
 
 from gradwhy.backends.contract import Answer, Witness
-from gradwhy.backends.jax import describe, failures
+from gradwhy.backends.jax import describe, failures, unasked
 from gradwhy.backends.jax.answers import Telling
 from gradwhy.backends.jax.asking import Asking, Manner
 from gradwhy.backends.jax.record import MOST_FRAMES, Pass, Recorder, Stretch, ValueRecord, hide
 from gradwhy.backends.jax.turns import concrete
+from gradwhy.backends.jax.unasked import Unasked
 from gradwhy.backends.patches import Hooks, standing
 from gradwhy.backends.stand_in import stand_in
 from gradwhy.flow import Status
@@ -37,6 +39,8 @@ class Questions:
         self._numbers = count(1)
         # Whether the next question at a place is watched fully: the first one is, and the one after a bad answer.
         self._is_armed: dict[object, bool] = {}
+        # What a question leaves out is looked for once: it is read from the program's text.
+        self._unasked: dict[object, tuple[Unasked, ...]] = {}
         self._pullbacks: weakref.WeakKeyDictionary[Any, Asking] = weakref.WeakKeyDictionary()
         self._pullback_types: set[type] = set()
 
@@ -164,6 +168,7 @@ class Questions:
         frames = positions.user_frames(sys._getframe(3), MOST_FRAMES)
         asking = Asking(manner, fun, args=args, argnums=argnums, frames=frames, recorder=self._recorder)
         asking.passing.is_held = self._is_armed.get(asking.key, True)
+        asking.left_out = describe.left_out_of_module(fun)
         asking.arrays = [leaf for n in argnums for leaf in jax.tree_util.tree_leaves(args[n])]
         return asking
 
@@ -175,6 +180,9 @@ class Questions:
         here.open = (*here.open, asking.stretch)
         given = [leaf for n in asking.argnums for leaf in jax.tree_util.tree_leaves(args[n])]
         asking.tracers = [recorder.begin(t) if isinstance(t, jax.core.Tracer) else None for t in given]
+        for number, tracer in enumerate(asking.tracers):
+            if tracer is not None:
+                tracer.argument = number
         asking.tag = next((t.tags[0] for t in asking.tracers if t is not None and t.tags), None)
 
     def _leave(self, asking: Asking, result: Any) -> None:
@@ -186,6 +194,11 @@ class Questions:
         values = jax.tree_util.tree_leaves(value)
         records = [recorder.of(v) for v in values]
         asking.targets = [r for r in records if r is not None]
+        asking.is_more_returned = not asking.manner.has_aux and isinstance(result, (tuple, list)) and len(values) > 1
+        if asking.manner.has_aux and value is not result and len(result) > 1:
+            beside, _ = jax.tree_util.tree_flatten_with_path(result[1])
+            known = [(jax.tree_util.keystr(path), recorder.of(v)) for path, v in beside]
+            asking.aux = [(path, record) for path, record in known if record is not None]
         asking.is_traced = any(concrete(v) is None for v in values)
         asking.has_left = True
         if not asking.manner.is_forward:
@@ -197,7 +210,7 @@ class Questions:
         """The differentiated function raised: look at it while JAX has not yet cut the traceback short."""
         if asking.stretch is not None:
             asking.stretch.end = self._recorder.now()
-            asking.host_exit = failures.host_exit(problem, self._recorder)
+            asking.left = failures.exit_of(problem, self._recorder)
 
     def _answered(self, asking: Asking, result: Any) -> None:
         if not asking.has_left:
@@ -210,6 +223,12 @@ class Questions:
 
     def _tell(self, asking: Asking, gradients: Sequence[Any]) -> None:
         telling = Telling(asking, [self._record_of(asking, g) for g in gradients], self._asking_frame())
+        is_first = asking.key not in self._unasked
+        if is_first:
+            found = [u for u in unasked.of(asking) if u.record is not None and telling.uses(u.record)]
+            # What is kept for later must not keep the program's arrays.
+            self._unasked[asking.key] = tuple(replace(u, record=None) for u in found)
+        asking.unasked = tuple(found) if is_first else self._unasked[asking.key]
         statuses = telling.statuses(gradients)
         self._is_armed[asking.key] = any(s is not Status.OK for s in statuses)
         if statuses:

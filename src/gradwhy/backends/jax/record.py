@@ -49,10 +49,11 @@ class ValueRecord:
 
     `tags` are JAX's own marks of the differentiations that follow the value, the innermost first. `held` is the array
     itself, only while the question that it belongs to is watched fully; `read_at` the stack on which a value that nothing
-    made was last read; `is_unseen` says that a backward pass made the value in a way that shows no primitive.
+    made was last read; `is_unseen` says that a backward pass made the value in a way that shows no primitive; `argument` is
+    the number of the source that a question's tracer stands for.
     """
 
-    __slots__ = ("aval", "held", "index", "is_dropped", "is_unseen", "maker", "read_at", "ref", "tags")
+    __slots__ = ("argument", "aval", "held", "index", "is_dropped", "is_unseen", "maker", "read_at", "ref", "tags")
 
     def __init__(self, aval: Any, maker: OpRecord | None = None, index: int = 0) -> None:
         self.aval = aval
@@ -63,6 +64,7 @@ class ValueRecord:
         self.is_dropped = False
         self.is_unseen = False
         self.read_at: Any = None
+        self.argument: int | None = None
         self.ref: Reference | None = None
 
     @property
@@ -326,6 +328,24 @@ class Recorder:
         if self._alive.get(reference.key) is reference:
             del self._alive[reference.key]
         reference.record.ref = None
+
+
+def ancestry(value: ValueRecord, ends: frozenset[int] = frozenset()) -> dict[int, ValueRecord]:
+    """What a value was made of, by id; what came before the records with the ids `ends` is left out."""
+    found: dict[int, ValueRecord] = {}
+    todo, makers = [value], set[int]()
+    while todo:
+        current = todo.pop()
+        found[id(current)] = current
+        if id(current) not in ends and current.maker is not None and id(current.maker) not in makers:
+            makers.add(id(current.maker))
+            todo += [read for read in current.maker.inputs if read is not None]
+    return found
+
+
+def arguments_behind(value: ValueRecord) -> frozenset[int]:
+    """The numbers of the sources, of whatever question, that a value was made from."""
+    return frozenset(r.argument for r in ancestry(value).values() if r.argument is not None)
 
 
 def innermost(value: Any) -> Any:

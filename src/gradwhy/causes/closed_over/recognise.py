@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from gradwhy.diagnose.claims import at_cut
+from gradwhy.diagnose.claims import at_cut, elsewhere
 from gradwhy.diagnose.lost import Claim, Lost
 from gradwhy.diagnose.wording import text
 from gradwhy.flow import Barrier, Label
 
-GOES_BEFORE = ("unknown", "not-watched")
+GOES_BEFORE = ("unknown", "not-watched", "left-framework", "unused")
 
 _KINDS = ("same-object", "same-name")
 
 
 def recognise(lost: Lost) -> Claim | None:
     """A claim where the function read from outside what it was also given as an argument."""
-    region, kind = lost.region, lost.asked.stand_in_kind
+    region, kind, failure = lost.region, lost.asked.stand_in_kind, lost.question.failure
+    if failure is not None and failure.kind == "static-argument":
+        labels = (Label(failure.span, text("closed-over/labels/static")),) if failure.span is not None else ()
+        if region is None or region.barrier is not Barrier.HOST:
+            return elsewhere(lost, "closed-over", lost.question.span, label="passed", help="static", labels=labels)
+        return at_cut(lost, "closed-over", label="passed", help="static", labels=labels)
     if region is None or region.barrier is not Barrier.UNWATCHED or kind not in _KINDS:
         return None
     source, stand_in = lost.asked.source, lost.asked.stand_in
