@@ -147,3 +147,54 @@ def test_program_that_goes_on_for_minutes_is_proved_as_soon_as_it_asks(tmp_path:
     proved = gradwhy("--fix", "mask.py", folder=tmp_path)
     assert "the gradient of `x` is there" in proved.stderr
     assert time.monotonic() - started < 600
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "changed"),
+    [
+        (
+            "@tf.function\ndef step(x):\n    with tf.GradientTape() as tape:\n        y = tf.stop_gradient(w * x) + 1.0\n"
+            "        loss = tf.reduce_sum(y)\n    return tape.gradient(loss, w)\n\nprint(step(tf.constant(2.0)))\n",
+            "tf.stop_gradient(w * x)",
+            "(w * x)",
+        ),
+        (
+            "with tf.GradientTape() as a_tape:\n    a = w * w\nwith tf.GradientTape() as b_tape:\n    b = 2.0 * w\n"
+            "print(b_tape.gradient(a, w))\n",
+            "b_tape.gradient(a",
+            "a_tape.gradient(a",
+        ),
+        (
+            "state = tf.Variable(0.0)\nwith tf.GradientTape() as tape:\n    state.assign(w * 2.0)\n    loss = state ** 2\n"
+            "print(tape.gradient(loss, w))\n",
+            "    state.assign(w * 2.0)\n    loss = state",
+            "    new_state = w * 2.0\n    state.assign(new_state)\n    loss = new_state",
+        ),
+        (
+            "for step in range(2):\n    with tf.GradientTape() as tape:\n        loss = w * w\n"
+            "    g = tape.gradient(loss, w)\n    print(g is None)\n    w = w - (g or 0.0)\n",
+            "w = w - (g or 0.0)",
+            "w.assign_sub(g or 0.0)",
+        ),
+        (
+            "import keras\nclass Scale(keras.layers.Layer):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.scale = tf.Variable(1.0)\n    def call(self, x):\n        return x * self.scale\n"
+            "model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1), Scale()])\n"
+            "model.compile('sgd', 'mse')\nmodel.fit(tf.ones((4, 2)), tf.ones((4, 1)), verbose=0)\n",
+            "tf.Variable(1.0)\n    def",
+            "keras.Variable(1.0)\n    def",
+        ),
+        (
+            "def encode(x):\n    return x * 3.0\ndef train(v, h):\n    with tf.GradientTape() as tape:\n        loss = h * h\n"
+            "    return tape.gradient(loss, v)\ndef main():\n    u = w\n    h = encode(u)\n    print(train(u, h))\nmain()\n",
+            "        loss = h * h\n",
+            "        h = encode(v)\n        loss = h * h\n",
+        ),
+    ],
+    ids=["compiled", "two tapes", "written", "name given away", "not tracked", "across functions"],
+)
+def test_unsafe_fix_is_proved_and_written(text: str, line: str, changed: str, tmp_path: Path) -> None:
+    text = f"import tensorflow as tf\n\nw = tf.Variable(1.5)\n\n{text}"
+    (tmp_path / "program.py").write_text(text, encoding="utf-8")
+    run = gradwhy("--fix", "--unsafe", "--to-end", "program.py", folder=tmp_path)
+    assert (tmp_path / "program.py").read_text(encoding="utf-8") == text.replace(line, changed), run.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gradwhy.fix.situation import NoFixError, Parsed, Proposal, Situation, function_of, proposed, with_at
 from gradwhy.flow import Applicability, Span, Text
@@ -14,10 +14,14 @@ from gradwhy.source.statements import dotted
 
 SAFE, UNSAFE = Applicability.SAFE, Applicability.UNSAFE
 
+Wanted = Callable[[ast.Call], bool]
+
 _STOPS = frozenset({"stop_gradient"})
 _WRAPPERS = frozenset({"Variable", "Parameter"})
 _REWRAPPING = frozenset({"constant", "convert_to_tensor"})
 _TO_HOST = frozenset({"numpy", "item"})
+_COPIES = frozenset({"array", "asarray", "ascontiguousarray", "float32", "float64", "convert_to_numpy"})
+"""Functions that make a NumPy array, or number, of what they are given."""
 NATIVE = {
     "abs": "abs", "exp": "exp", "log": "math.log", "log1p": "math.log1p", "sqrt": "sqrt", "square": "square",
     "sin": "sin", "cos": "cos", "tan": "tan", "tanh": "tanh", "maximum": "maximum", "minimum": "minimum",
@@ -33,7 +37,7 @@ _SAME_KEYWORDS = frozenset({"axis", "keepdims"})
 
 def drop_stop(situation: Situation) -> Proposal:
     """`tf.stop_gradient(value)` becomes `value`."""
-    parsed, call = _call_at_place(situation)
+    parsed, call = _call_at_place(situation, lambda call: _tail(call.func) in _STOPS)
     if _tail(call.func) not in _STOPS or len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
         raise NoFixError("no stop with one argument")
     return _replaced("fixes/drop-stop", UNSAFE, parsed, call, parsed.text(call.args[0]), situation)
@@ -41,7 +45,7 @@ def drop_stop(situation: Situation) -> Proposal:
 
 def unwrap(situation: Situation) -> Proposal:
     """`tf.Variable(value)` becomes `value`."""
-    parsed, call = _call_at_place(situation)
+    parsed, call = _call_at_place(situation, lambda call: _tail(call.func) in _WRAPPERS)
     if _tail(call.func) not in _WRAPPERS or not call.args or isinstance(call.args[0], ast.Starred):
         raise NoFixError("nothing is wrapped")
     if any(keyword.arg not in (None, "name", "trainable") for keyword in call.keywords) or len(call.args) > 1:
@@ -57,12 +61,16 @@ def unwrap(situation: Situation) -> Proposal:
 
 def stay_in_framework(situation: Situation) -> Proposal:
     """`value.numpy()` and `float(value)` become `value`, NumPy's function TensorFlow's of the same meaning."""
-    parsed, call = _call_at_place(situation)
+    parsed, call = _call_at_place(situation, _leaves)
     tensorflow = _alias(parsed.tree, "tensorflow")
     if isinstance(call.func, ast.Attribute) and call.func.attr in _TO_HOST and not call.args and not call.keywords:
         inner = parsed.text(call.func.value)
     elif isinstance(call.func, ast.Name) and call.func.id == "float" and len(call.args) == 1:
         inner = parsed.text(call.args[0])
+    elif _is_copy(call):
+        inner = parsed.text(call.args[0])
+        if isinstance(call.args[0], (ast.List, ast.ListComp)):
+            inner = f"{tensorflow or 'tf'}.stack({inner})"
     else:
         inner = _native(parsed, call, tensorflow)
     way = parsed.way_to(call)
@@ -211,6 +219,17 @@ def _watched_names(situation: Situation, parsed: Parsed, asking: ast.Call) -> li
     return names
 
 
+def _is_copy(call: ast.Call) -> bool:
+    is_one = len(call.args) == 1 and not call.keywords and not isinstance(call.args[0], ast.Starred)
+    return is_one and isinstance(call.func, ast.Attribute) and call.func.attr in _COPIES
+
+
+def _leaves(call: ast.Call) -> bool:
+    """Whether a call, as it is written, takes a value out of the framework."""
+    is_float = isinstance(call.func, ast.Name) and call.func.id == "float"
+    return _is_copy(call) or is_float or (isinstance(call.func, ast.Attribute) and call.func.attr in _TO_HOST)
+
+
 def _native(parsed: Parsed, call: ast.Call, tensorflow: str | None) -> str:
     numpy = _alias(parsed.tree, "numpy")
     name = dotted(call.func) or ""
@@ -242,8 +261,8 @@ def _place(situation: Situation) -> Span:
     return place
 
 
-def _call_at_place(situation: Situation) -> tuple[Parsed, ast.Call]:
-    return _call_at(situation, _place(situation))
+def _call_at_place(situation: Situation, wanted: Wanted | None = None) -> tuple[Parsed, ast.Call]:
+    return _call_at(situation, _place(situation), wanted)
 
 
 def _definition(situation: Situation) -> tuple[Parsed, ast.Call]:
@@ -256,14 +275,18 @@ def _asking_call(situation: Situation) -> tuple[Parsed, ast.Call]:
     return _call_at(situation, situation.question.span)
 
 
-def _call_at(situation: Situation, span: Span | None) -> tuple[Parsed, ast.Call]:
-    """The call that stands at a span, or the only one on its line where the span has no columns."""
+def _call_at(situation: Situation, span: Span | None, wanted: Wanted | None = None) -> tuple[Parsed, ast.Call]:
+    """The call that stands at a span, or the only `wanted` one on its line where the span has no columns."""
     parsed = situation.parsed(span)
     assert span is not None
     for part in reversed(parsed.around(span)):
         if isinstance(part, ast.Call):
             return parsed, part
         if isinstance(part, ast.stmt):
+            calls = [held for held in ast.walk(part) if isinstance(held, ast.Call) and held.lineno == span.line]
+            chosen = [call for call in calls if wanted is not None and wanted(call)]
+            if span.column is None and len(chosen) == 1:
+                return parsed, chosen[0]
             break
     raise NoFixError(f"no call at line {span.line}")
 

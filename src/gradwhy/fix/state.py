@@ -103,6 +103,8 @@ def _update(parsed: Parsed, statement: ast.stmt) -> tuple[str, str]:
         is_binary = isinstance(whole, ast.BinOp) and dotted(whole.left) == name
         is_plain = isinstance(whole, ast.BinOp) and is_binary and isinstance(whole.op, (ast.Add, ast.Sub))
         value, operator = (whole.right, whole.op) if is_plain and isinstance(whole, ast.BinOp) else (whole, ast.Add())
+        if name is not None and all(dotted(part) != name for part in ast.walk(whole)):
+            raise NoFixError("it is not made of what it was")
         if not is_plain and name is not None:
             return name, f"{name}.assign({parsed.text(whole)})"
     else:
