@@ -101,13 +101,24 @@ def stand_in(texts: Mapping[str, bytes]) -> None:
         return look(self, path)
 
     loader.get_data, loader.path_stats = get_data, path_stats
+    entries: dict[str, tuple[int, None, list[str], str]] = {}
     for path, content in texts.items():
         files.supply(path, content)
         source = files.read(path)
         if source is not None:
-            # An entry without a date is never compared with the disk: AutoGraph reads the text that runs.
-            lines = [f"{line}\n" for line in source.lines]
-            linecache.cache[path] = (len(content), None, lines, path)
+            # An entry without a date is never compared with the disk.
+            entries[path] = len(content), None, [f"{line}\n" for line in source.lines], path
+    linecache.cache.update(entries)
+    update = linecache.updatecache
+
+    def updatecache(filename: str, module_globals: dict[str, Any] | None = None) -> list[str]:
+        # AutoGraph has the text of a function read anew, date or not: it must see the text that runs.
+        if filename not in entries:
+            return update(filename, module_globals)
+        linecache.cache[filename] = entries[filename]
+        return entries[filename][2]
+
+    linecache.updatecache = updatecache
 
 
 def main(report: int) -> int:
