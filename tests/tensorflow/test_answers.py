@@ -164,6 +164,19 @@ ROUND_TRIPS = {
         """,
     ),
 }
+MADE_BESIDE = {
+    "a slice is not what the target was computed with": (
+        "rebound",
+        4,
+        """\
+        points = tf.random.uniform([4, 2])
+        with tf.GradientTape() as tape:
+            tape.watch(points)
+            v, t = points[:, :1], points[:, 1:]
+            loss = tf.reduce_sum(tf.sin(points @ tf.ones([2, 1]) * w))
+        """,
+    ),
+}
 REFUSED = {
     "a tape that no `with` opened has nothing to watch with": (
         "wrong-tape",
@@ -196,7 +209,7 @@ REFUSED = {
 }
 HEAD = "import numpy as np, tensorflow as tf\nv = tf.Variable(1.5)\nw = tf.Variable(2.0)\n"
 TAIL = "print(tape.gradient(loss, [w, v]))\n"
-PROGRAMS = DECIDED | ROUND_TRIPS | REFUSED
+PROGRAMS = DECIDED | ROUND_TRIPS | REFUSED | MADE_BESIDE
 
 
 @pytest.fixture(scope="module")
@@ -221,6 +234,12 @@ def test_a_refusal_is_told_of_what_was_passed(name: str, answered: dict[str, Fut
     finding = report_of(answered[name].result()).findings[0]
     expected = {"wrong-tape": "wrong-tape/help/enter", "not-watched": "not-watched/help/tensor-first"}
     assert finding.help.key == expected[finding.cause]
+
+
+def test_a_part_is_told_from_an_object_of_the_same_name(answered: dict[str, Future[Finished]]) -> None:
+    finding = report_of(answered[next(iter(MADE_BESIDE))].result()).findings[0]
+    assert [label.text.key for label in finding.labels][0] == "rebound/labels/derived"
+    assert finding.help.key == "rebound/help/derived"
 
 
 def report_of(run: Finished) -> Report:

@@ -78,7 +78,7 @@ class Asked:
     stand_in_span: Span | None = None
     """The statement that put that other object in the source's stead."""
     stand_in_kind: str | None = None
-    """How the other object came about, a neutral word: `clone`, `same-forward`, `remade`; None where nothing is known."""
+    """How the other object came about, in a neutral word, such as `clone` or `derived`; None where nothing is known."""
     dtype: str = ""
     """The source's own dtype, such as `int32`; empty where it is not known."""
     dropped: Span | None = None

@@ -139,10 +139,10 @@ class _Finder:
             for made in level:
                 number = self.slice.number_of(made)
                 if number is not None and (made.record[rec.OP] is rec.VARIABLE or made.record[rec.INPUTS]):
-                    return self.said(made, self.span_of(missing.made), None)
+                    return self.said(made, self.span_of(missing.made), "derived")
         return None
 
-    def said(self, made: Any, span: Span | None, kind: str | None) -> dict[str, Any]:
+    def said(self, made: Any, span: Span | None, kind: str) -> dict[str, Any]:
         return {"stand_in": self.name(made), "stand_in_span": span, "stand_in_kind": kind}
 
     def name(self, made: Any) -> str:

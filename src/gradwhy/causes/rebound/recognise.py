@@ -9,7 +9,7 @@ from gradwhy.source import statements
 
 GOES_BEFORE = ("unknown", "unused", "not-watched")
 
-_OTHERS_KINDS = frozenset({"repeated", "replaced", "misspelt", "parametrized", "stale", "leaked"})
+_OTHERS_KINDS = frozenset({"repeated", "replaced", "misspelt", "parametrized", "stale", "leaked", "to-host", "nondiff"})
 """Stand-ins that other causes tell of."""
 
 
@@ -20,7 +20,9 @@ def recognise(lost: Lost) -> Claim | None:
         return elsewhere(lost, "rebound", place, label="symbolic", help="symbolic")
     if lost.path is None and lost.asked.stand_in is not None and lost.asked.stand_in_kind not in _OTHERS_KINDS:
         place = lost.asked.stand_in_span or lost.question.span
-        return elsewhere(lost, "rebound", place, label="used", help=lost.asked.stand_in_kind or "default")
+        kind = lost.asked.stand_in_kind
+        label = "derived" if kind == "derived" else "used"
+        return elsewhere(lost, "rebound", place, label=label, help=kind or "default")
     remade = _remade(lost)
     if remade is not None:
         return elsewhere(lost, "rebound", remade, help="in-place")
