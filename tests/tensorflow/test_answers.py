@@ -238,7 +238,7 @@ def test_a_refusal_is_told_of_what_was_passed(name: str, answered: dict[str, Fut
 
 def test_a_part_is_told_from_an_object_of_the_same_name(answered: dict[str, Future[Finished]]) -> None:
     finding = report_of(answered[next(iter(MADE_BESIDE))].result()).findings[0]
-    assert [label.text.key for label in finding.labels][0] == "rebound/labels/derived"
+    assert finding.labels[0].text.key == "rebound/labels/derived"
     assert finding.help.key == "rebound/help/derived"
 
 
