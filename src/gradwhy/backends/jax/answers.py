@@ -32,6 +32,7 @@ from gradwhy.source import names, positions
 _EXITS: dict[str, ops.Edge] = {
     "left-framework": (Passage.CUT, Barrier.HOST),
     "static-argument": (Passage.CUT, Barrier.HOST),
+    "no-gradient-registered": (Passage.CUT, Barrier.NOT_REGISTERED),
     "nondiff-argument": (Passage.CUT, Barrier.CUSTOM),
 }
 """What an exit from JAX, by its kind, is in the flow graph."""
@@ -102,7 +103,8 @@ class Telling:
             drawing.is_complete = False
         watched = [drawing.number(t) for t in asking.tracers if t is not None]
         graph = drawing.graph(watched, self._turns())
-        whole = replace(question, targets=targets, asked=asked, recording=self._stretch.number, order=drawing.order)
+        order = 2 if asking.manner.is_second else drawing.order
+        whole = replace(question, targets=targets, asked=asked, recording=self._stretch.number, order=order)
         return whole, graph
 
     def uses(self, value: ValueRecord) -> bool:
@@ -195,7 +197,9 @@ class Telling:
         return turns.Backward(self._asking.seeds, self._asking.passing.ops)
 
     def _turns(self) -> list[Turn]:
-        found = []
+        found: list[Turn] = []
+        if self._asking.manner.is_second:
+            return found
         for i, status in enumerate(self._statuses[: len(self._asking.values())]):
             gradient = self._gradients[i] if i < len(self._gradients) else None
             tracer = self._asking.tracers[i] if self._asking.tracers else None

@@ -29,6 +29,11 @@ class Manner:
         return self.kind == "jax.jacfwd"
 
     @property
+    def is_second(self) -> bool:
+        """Whether the answer is a second derivative, which is often zero and rightly so."""
+        return self.kind == "jax.hessian"
+
+    @property
     def is_pulled(self) -> bool:
         """Whether the program itself says what to multiply the derivative with."""
         return self.kind == "jax.vjp"

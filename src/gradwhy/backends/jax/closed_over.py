@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,8 +18,9 @@ from gradwhy.backends.jax.drawing import Drawing
 from gradwhy.backends.jax.record import Frames, ValueRecord, ancestry
 from gradwhy.backends.jax.turns import concrete
 from gradwhy.flow import Barrier, Passage, Source, Span
-from gradwhy.source import names
+from gradwhy.source import locate, names
 
+_CARRIES_ON = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
 _COPIED: ops.Edge = (Passage.CUT, Barrier.NEW_OBJECT)
 
 
@@ -27,7 +29,7 @@ class StandIn:
     """What was used: the user's name for it, where it was put in the argument's stead, and where its path begins.
 
     `kind` says how it is known: `same-object`, `same-name`, `same-values`, or `made-before` of the argument;
-    `leaked` where an earlier call made it, `stale` where it is a state as it was before the argument had its part in it.
+    `to-host` and `nondiff` where it left on the way, `leaked` where an earlier call made it, `stale` where it is a state as it was before the argument had its part in it.
     """
 
     name: str
@@ -54,7 +56,7 @@ class StandIns:
         array = drawing.number(self._asking.leaves[i])
         if self._targets & drawing.reached([array], flowing=False):
             return self._read(source.name, array, "same-object")
-        found = self._kept_before(i) or self._older(i)
+        found = self._handed_over(i) or self._kept_before(i) or self._older(i)
         if found is not None:
             return found
         for constant, frames in drawing.constants.values():
@@ -63,6 +65,23 @@ class StandIns:
                 found = self._inferred(drawing.number(constant), value, frames, i, source)
                 if found is not None:
                     return found
+        return None
+
+    def _handed_over(self, i: int) -> StandIn | None:
+        """Where what was made of the argument went on as a plain number, or as a setting of a function with a rule."""
+        drawing, tracer = self._drawing, self._asking.tracers[i]
+        assert tracer is not None
+        for record, frames, kind in drawing.stretch.exits:
+            number = drawing.number(record)
+            if number not in drawing.reached([drawing.number(tracer)], flowing=False):
+                continue
+            places = drawing.places(frames[:1])
+            statement = locate.statement_at(places[0].span) if places else None
+            # A number that is only shown, or that a branch hangs on, is no part of the target.
+            if isinstance(statement, _CARRIES_ON) or kind == "nondiff":
+                span = places[0].span if places else None
+                call = locate.call_at(span) if span is not None else None
+                return StandIn(ast.unparse(call.func) if call is not None else "float", span, None, kind)
         return None
 
     def _kept_before(self, i: int) -> StandIn | None:

@@ -49,6 +49,10 @@ _TO_HOST = (
     jax.errors.TracerIntegerConversionError,
     jax.errors.NonConcreteBooleanIndexError,
 )
+_WITHOUT_RULE = {
+    "left-framework": re.compile(r"(?P<op>Pure|IO) callbacks do not support JVP"),
+    "no-gradient-registered": re.compile(r"Differentiation rule for '(?P<op>[^']+)' not implemented"),
+}
 _STATIC = re.compile(r"Non-hashable static arguments")
 _LEAKED = re.compile(r"side effect, allowing for a reference to an intermediate value|leaked trace|escape the scope")
 # The functions of JAX 0.10 in which it looks at the arguments that it will not differentiate, and what they are called there.
@@ -89,6 +93,12 @@ def exit_of(problem: BaseException, recorder: Recorder) -> Exit | None:
             return _declared_exit("nondiff-argument", frame, frame.f_locals.get("x"), problem, recorder)
         if _LEAKED.search(str(problem)):
             return _leaked(problem, recorder)
+    for kind, wording in _WITHOUT_RULE.items():
+        match = wording.search(str(problem)) if isinstance(problem, (ValueError, NotImplementedError)) else None
+        if match is not None:
+            read = [a for a in recorder.here.failed if isinstance(a, jax.core.Tracer)]
+            found = next((a for a in read if (known := recorder.of(a)) is not None and known.tags), None)
+            return None if found is None else _exit(kind, found, problem, recorder, match["op"].lower())
     return None
 
 

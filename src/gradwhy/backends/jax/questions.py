@@ -26,7 +26,7 @@ from gradwhy.backends.stand_in import stand_in
 from gradwhy.flow import Status
 from gradwhy.source import positions
 
-ASKED_WITH_ARGNUMS = ("grad", "value_and_grad", "jacrev", "jacobian", "jacfwd")
+ASKED_WITH_ARGNUMS = ("grad", "value_and_grad", "jacrev", "jacobian", "jacfwd", "hessian")
 
 
 class Questions:
@@ -211,6 +211,7 @@ class Questions:
         if asking.stretch is not None:
             asking.stretch.end = self._recorder.now()
             asking.left = failures.exit_of(problem, self._recorder)
+            self._recorder.here.failed = ()
 
     def _answered(self, asking: Asking, result: Any) -> None:
         if not asking.has_left:

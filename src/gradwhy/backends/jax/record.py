@@ -21,6 +21,7 @@ from gradwhy.source import positions
 Frames = tuple[tuple[CodeType, int], ...]
 
 MOST_FRAMES = 12
+MOST_EXITS = 256
 LONGEST_HISTORY = 20_000
 """How many ops may lie behind a value before what came first is given up."""
 
@@ -32,9 +33,12 @@ _STOP = Primitive("stop_gradient")
 
 
 class Stretch:
-    """The time during which one differentiated function ran; `end` is None while it does."""
+    """The time during which one differentiated function ran; `end` is None while it does.
 
-    __slots__ = ("end", "frames", "kind", "number", "start")
+    `exits` are the values that went where JAX does not follow, without an error: where, and how.
+    """
+
+    __slots__ = ("end", "exits", "frames", "kind", "number", "start")
 
     def __init__(self, number: int, kind: str, start: int, frames: Frames) -> None:
         self.number = number
@@ -42,6 +46,7 @@ class Stretch:
         self.start = start
         self.end: int | None = None
         self.frames = frames
+        self.exits: list[tuple[ValueRecord, Frames, str]] = []
 
 
 class ValueRecord:
@@ -154,6 +159,8 @@ class Here(threading.local):
     open: tuple[Stretch, ...] = ()
     passing: Pass | None = None
     """The backward pass that runs."""
+    failed: tuple[Any, ...] = ()
+    """What the primitive read that last raised in a differentiated function."""
     pending: Any = None
     """The question whose differentiated function is about to be called."""
 
@@ -177,6 +184,9 @@ class Recorder:
         source_info_util.register_exclusion(os.path.join(os.path.dirname(version.__file__), ""))
         hooks.patch(Primitive, "bind", self._observing(Primitive.bind, hooks.guarded("jax.Primitive.bind", self._note)))
         hooks.wrap(jax.lax, "stop_gradient", "jax.lax.stop_gradient", after=self._note_stop)
+        for name in ("item", "tolist", "__float__", "__int__"):
+            hooks.wrap(jax.core.Tracer, name, f"jax.core.Tracer.{name}", after=self._note_number)
+        hooks.wrap(jax.custom_jvp, "__call__", "jax.custom_jvp.call", after=self._note_setting)
         hooks.add(standing("jax's records", self._alive.clear))
 
     def now(self) -> int:
@@ -230,6 +240,7 @@ class Recorder:
                 out = original(self, *args, **params)
             except BaseException as problem:
                 here.depth = 0
+                here.failed = args if here.open else ()
                 hide(problem)
                 raise
             here.depth = 0
@@ -277,6 +288,23 @@ class Recorder:
                 record = ValueRecord(aval_of(stopped), op, 0)
                 self._register(stopped, record)
                 op.outputs, op.tags = (record.aval,), (record.tags,)
+
+    def _note_number(self, token: None, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A traced value whose number is known, as outside of `jit` it is, was read as a plain one."""
+        self._note_exit(args[0], "to-host")
+
+    def _note_setting(self, token: None, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """JAX 0.10 stops the gradient of what `nondiff_argnums` names, and hands it to the rule as a constant."""
+        function, *given = args
+        for number in getattr(function, "nondiff_argnums", ()):
+            for leaf in jax.tree_util.tree_leaves(given[number]) if number < len(given) else ():
+                self._note_exit(leaf, "nondiff")
+
+    def _note_exit(self, value: Any, kind: str) -> None:
+        here = self.here
+        record = self.of(value) if here.open and isinstance(value, jax.core.Tracer) else None
+        if record is not None and len(here.open[-1].exits) < MOST_EXITS:
+            here.open[-1].exits.append((record, frames_of_stack(self._stack()), kind))
 
     def _input(self, value: Any, stack: Any) -> ValueRecord | None:
         """The record of what an op reads; None for a Python number."""

@@ -18,6 +18,10 @@ def recognise(lost: Lost) -> Claim | None:
         return elsewhere(
             lost, "custom-gradient", failure.span or lost.question.span, label="rule", help="once", notes=notes
         )
+    if lost.path is None and lost.asked.stand_in_kind == "nondiff":
+        notes = (text("custom-gradient/notes/nondiff"),)
+        place = lost.asked.stand_in_span
+        return elsewhere(lost, "custom-gradient", place, label="nondiff", help="nondiff", notes=notes)
     if region is None or region.barrier is not Barrier.CUSTOM:
         return None
     if failure is not None and failure.kind == "nondiff-argument":

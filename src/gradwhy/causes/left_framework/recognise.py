@@ -7,7 +7,7 @@ from gradwhy.diagnose.lost import Claim, Lost, span_of
 from gradwhy.diagnose.wording import text
 from gradwhy.flow import Barrier, Label
 
-GOES_BEFORE = ("unknown",)
+GOES_BEFORE = ("unknown", "unused")
 
 _HELP = {
     "predict": "predict",
@@ -24,7 +24,11 @@ def recognise(lost: Lost) -> Claim | None:
     failure = lost.question.failure
     region = lost.region
     if region is None and failure is not None and failure.kind == "left-framework":
-        return elsewhere(lost, "left-framework", lost.question.span)
+        return elsewhere(lost, "left-framework", failure.span or lost.question.span)
+    if lost.path is None and lost.asked.stand_in_kind == "to-host":
+        place, name = lost.asked.stand_in_span, lost.asked.source.name
+        op = lost.asked.stand_in
+        return elsewhere(lost, "left-framework", place, label="number", help="number", name=name, op=op)
     if region is None or region.barrier is not Barrier.HOST:
         return None
     inferred = any(not p.edge.is_observed for p in region.steps)
