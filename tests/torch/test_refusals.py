@@ -250,3 +250,48 @@ def test_sources_that_have_their_gradient_are_not_blamed_for_a_write(run: Callab
 def test_an_exception_that_the_program_expects_is_its_own(run: Callable[[str], Ran]) -> None:
     ran = run("w = torch.ones(3)\ntry:\n    w.view(2, 2)\nexcept RuntimeError as problem:\n    print(problem)\n")
     assert ran.plain.status == 0 and not ran.report.findings
+
+
+LATE = """
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+def validate():
+    SWITCH
+    return net(torch.randn(8, 4)).pow(2).mean().item()
+
+
+for epoch in range(2):
+    for _ in range(10):
+        loss = net(torch.randn(8, 4)).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    AFTER
+    print(validate() > 0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("switch", "after", "cause", "line"),
+    [
+        ("torch.set_grad_enabled(False)", "pass", "paused", 12),
+        ("pass", "net.requires_grad_(False)", "frozen", 22),
+        ("pass", "loss.backward()", "wrong-tape", 22),
+    ],
+)
+def test_what_is_refused_after_the_watching_has_ended_is_explained(
+    switch: str, after: str, cause: str, line: int, run: Callable[[str], Ran]
+) -> None:
+    ran = run(LATE.replace("SWITCH", switch).replace("AFTER", after))
+    assert ran.plain.status == 1
+    found = ran.told("net.weight")
+    assert (found.cause, found.severity) == (cause, Severity.ERROR)
+    assert found.place is not None and found.place.line == line
+
+
+def test_an_exception_of_the_programs_own_is_not_explained(run: Callable[[str], Ran]) -> None:
+    own = 'raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")'
+    ran = run(LATE.replace("SWITCH", "pass").replace("AFTER", own))
+    assert ran.plain.status == 1 and not ran.report.findings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradwhy.backends.contract import Backend, Witness
 from gradwhy.backends.patches import Hooks
-from gradwhy.backends.torch import versions
+from gradwhy.backends.torch import afterwards, versions
 from gradwhy.backends.torch.doors import Doors
 from gradwhy.backends.torch.optimizers import Optimizers
 from gradwhy.backends.torch.questions import Questions
@@ -24,6 +24,7 @@ class TorchBackend:
     def __init__(self) -> None:
         self._hooks: Hooks | None = None
         self._watch: Watch | None = None
+        self._questions: Questions | None = None
 
     def version(self) -> str:
         return versions.version()
@@ -33,7 +34,7 @@ class TorchBackend:
         try:
             recorder = Recorder()
             watch = self._watch = Watch(hooks, recorder)
-            questions = Questions(recorder, watch, witness)
+            questions = self._questions = Questions(recorder, watch, witness)
             doors, optimizers = Doors(recorder, watch), Optimizers(recorder, watch, questions)
             refusals = Refusals(recorder, watch, questions, witness)
             watch.refused = refusals.op
@@ -52,7 +53,11 @@ class TorchBackend:
             self._watch.end()
 
     def settle(self, problem: BaseException | None) -> None:
-        """Nothing is left to answer: PyTorch answers or refuses a question where it is asked."""
+        """PyTorch answers or refuses a question where it is asked; but nobody may have been watching by then."""
+        hooks, watch, questions = self._hooks, self._watch, self._questions
+        if problem is None or hooks is None or watch is None or questions is None or not hooks.are_on or watch.is_on:
+            return
+        afterwards.answer(problem, questions.recorder, questions, questions.witness)
 
     def why(self, target: object, source: object) -> bool:
         """The user's own question is not answered here yet: see the limitations."""

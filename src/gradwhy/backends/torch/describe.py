@@ -14,7 +14,7 @@ from gradwhy.backends.torch.asking import BACKWARD, GRAD, Asking, Pass
 from gradwhy.backends.torch.drawing import AUTOGRAD, Drawing
 from gradwhy.backends.torch.overwritten import Lapse
 from gradwhy.backends.torch.record import Recorder
-from gradwhy.backends.torch.sources import Sources, made_at, span_of
+from gradwhy.backends.torch.sources import Sources, made_at, span_of, switched_off_at
 from gradwhy.backends.torch.trail import Record
 from gradwhy.flow import Asked, Failure, FlowGraph, Overwritten, Place, Question, Source, Status
 from gradwhy.source.files import read
@@ -114,6 +114,8 @@ class _Description:
         if asking.problem is None:
             return None
         failure = failures.failure_of(asking.problem, asking.passes)
+        if failure.kind == failures.SWITCHED_OFF:
+            return replace(failure, span=switched_off_at(asking.frames))
         if failure.kind != failures.CHANGED or not asking.passes:
             return failure
         lapse = overwritten.find(self.recorder, asking.passes[-1], asking.problem)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 from torch.optim.optimizer import Optimizer
 
@@ -21,6 +22,8 @@ from gradwhy.flow import Failure
 USED_UP = "used-up"
 CHANGED = "changed-in-place"
 ONCE = "once-differentiable"
+NOT_RECORDED = "not-recorded"
+SWITCHED_OFF = "switched-off"
 
 # The wording of PyTorch 2.13 and of the releases before it.
 _WORDS: tuple[tuple[str, str], ...] = (
@@ -34,7 +37,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"appears to not have been used in the graph", "unused"),
     (r"differentiate twice a function that was marked with @once_differentiable", ONCE),
     (r"derivative for .* is not implemented|does not support automatic differentiation", "no-gradient-registered"),
-    (r"does not require grad", "not-recorded"),
+    (r"does not require grad", NOT_RECORDED),
 )
 
 
@@ -48,6 +51,8 @@ def failure_of(problem: BaseException, passes: Iterable[Pass]) -> Failure:
     """An exception as a question carries it; `passes` are those that it refused."""
     named = re.search(r"derivative for '?(?:aten::)?(\w+)", str(problem))
     failure = Failure(type(problem).__name__, str(problem), word_for(problem), named.group(1) if named else None)
+    if failure.kind == NOT_RECORDED and not torch.is_grad_enabled() and all(_is_unseen(passed) for passed in passes):
+        return replace(failure, kind=SWITCHED_OFF)
     if failure.kind != ONCE:
         return failure
     for record in ancestry([target for passed in passes for target in passed.targets]):
@@ -55,6 +60,11 @@ def failure_of(problem: BaseException, passes: Iterable[Pass]) -> Failure:
         if span is not None:
             return replace(failure, op=shown_name(record.call), span=span)  # type: ignore[arg-type]
     return failure
+
+
+def _is_unseen(passed: Pass) -> bool:
+    """Whether nothing is known of how the targets of a pass came about."""
+    return all(target.unrecorded is not None for target in passed.targets)
 
 
 def refused(inputs: tuple[Tensor, ...], leaves: Iterable[Tensor], problem: BaseException) -> tuple[Tensor, ...]:
@@ -67,7 +77,7 @@ def refused(inputs: tuple[Tensor, ...], leaves: Iterable[Tensor], problem: BaseE
         if not lost and position and int(position.group(1)) < len(inputs):
             lost = (inputs[int(position.group(1))],)
         return lost or inputs
-    if word == "not-recorded":
+    if word == NOT_RECORDED:
         return tuple(t for t in inputs if not t.requires_grad) or inputs
     return inputs
 

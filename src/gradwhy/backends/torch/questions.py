@@ -48,9 +48,9 @@ class Questions:
     """Watches every question of one thread."""
 
     def __init__(self, recorder: Recorder, watch: Watch, witness: Witness) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         self._watch = watch
-        self._witness = witness
+        self.witness = witness
         self._depth = 0
         self._told: set[int] = set()
         self.attention = Attention()
@@ -82,7 +82,7 @@ class Questions:
         )
         # Nothing is asked here; but only here can its tracebacks be kept what they are.
         hooks.wrap(Tensor, "backward", "torch.Tensor.backward", stands_in=True, tidy=without_dispatch)
-        special = self._recorder.special
+        special = self.recorder.special
         special[ops.GET_GRAD] = self._read
         special[ops.SET_GRAD] = self._cleared
         special.update(dict.fromkeys((Tensor.backward, autograd.backward, autograd.grad), _pass))
@@ -92,7 +92,7 @@ class Questions:
     @property
     def is_elsewhere(self) -> bool:
         """Whether the question is none of the watched thread and time."""
-        return threading.get_ident() != self._recorder.thread or not self._watch.is_looking
+        return threading.get_ident() != self.recorder.thread or not self._watch.is_looking
 
     def _begin(self, kind: str, tensors: Any, inputs: Any) -> Begun | object | None:
         """A question begins; one inside another, as a checkpoint asks it, is none of its own."""
@@ -103,7 +103,7 @@ class Questions:
         self._depth += 1
         if self._depth > 1:
             return _NESTED
-        recorder = self._recorder
+        recorder = self.recorder
         frames = user_frames(sys._getframe(3), MOST_FRAMES)
         targets = _tensors(tensors)
         is_due = self.attention.is_due(place_of(kind, frames)) and look.can_look()
@@ -146,7 +146,7 @@ class Questions:
         self.passes.append(passed)
         del self.passes[:-MOST_PASSES]
         self._told.clear()
-        self._recorder.question_answered()
+        self.recorder.question_answered()
 
     def _answers(self, begun: Begun) -> Iterable[tuple[Tensor, Status]]:
         """What the leaves got that the pass reached, or those that it was asked for."""
@@ -160,7 +160,7 @@ class Questions:
         asking = [target for target in begun.targets if target.requires_grad]
         reached = look.leaves_of(target.grad_fn for target in asking)
         reached += [target for target in asking if target.grad_fn is None]
-        return self._recorder.in_order(leaf for leaf in reached if self._recorder.known(leaf) is not None)
+        return self.recorder.in_order(leaf for leaf in reached if self.recorder.known(leaf) is not None)
 
     def _backward_raised(
         self, token: Any, problem: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -177,7 +177,7 @@ class Questions:
         leaves = self._leaves(begun)
         if word == failures.ONCE or not leaves:
             # The refusing node stands where the graph would go on.
-            return failures.lost_leaves(self._recorder, begun.passed)
+            return failures.lost_leaves(self.recorder, begun.passed)
         if word == failures.CHANGED:
             # A pass of their own, or a part of this one, has brought others their gradient.
             return tuple(leaf for leaf in leaves if leaf.grad is None) or leaves
@@ -204,14 +204,14 @@ class Questions:
         sources = tuple(zip(begun.inputs, statuses, strict=False))
         asking = Asking(GRAD, passed.time, passed.frames, sys._getframe(2), (passed,), sources)
         self.answer(asking, is_pass=True)
-        self._recorder.question_answered()
+        self.recorder.question_answered()
 
     def _note_gradients(self, begun: Begun, gradients: list[Any]) -> None:
         """The gradients are values like others: with `create_graph` they carry gradients of their own."""
-        call = self._recorder.call(ops.GRADIENT, (*begun.targets, *begun.inputs), None, sys._getframe(3))
+        call = self.recorder.call(ops.GRADIENT, (*begun.targets, *begun.inputs), None, sys._getframe(3))
         for index, gradient in enumerate(gradients):
             if isinstance(gradient, Tensor):
-                self._recorder.born(gradient, call, index)
+                self.recorder.born(gradient, call, index)
 
     def _grad_raised(self, token: Any, problem: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         begun = self._end(token)
@@ -231,25 +231,25 @@ class Questions:
         if id(tensor) in self._told or is_guarded(frame.f_code, frame.f_lasti):
             return
         last = self.passes[-1]
-        if self._recorder.of(tensor).cleared > last.time:
+        if self.recorder.of(tensor).cleared > last.time:
             # Nothing is there any more, and the program may be making sure of that.
             if is_compared(frame.f_code, frame.f_lasti) or not self.had_gradient(tensor, (last,)):
                 return
         self._told.add(id(tensor))
         frames = user_frames(frame, MOST_FRAMES)
-        asking = Asking(READ, next(self._recorder.clock), frames, frame, (last,), ((tensor, Status.NONE),))
+        asking = Asking(READ, next(self.recorder.clock), frames, frame, (last,), ((tensor, Status.NONE),))
         self.answer(asking, about=id(tensor))
 
     def _cleared(self, func: Any, args: tuple[Any, ...], kwargs: Any, result: Any, frame: FrameType) -> None:
         if len(args) > 1 and args[1] is None:
-            record = self._recorder.of(args[0])
-            record.cleared = next(self._recorder.clock)
+            record = self.recorder.of(args[0])
+            record.cleared = next(self.recorder.clock)
             # One gradient alone is given up on purpose.
             record.cleared_by = ()
 
     def had_gradient(self, tensor: Tensor, passes: Iterable[Pass]) -> bool:
         """Whether a gradient that one of the passes brought was cleared together with all others."""
-        record = self._recorder.known(tensor)
+        record = self.recorder.known(tensor)
         if record is None or not record.cleared_by:
             return False
         looks = [passed.look for passed in passes if passed.look is not None and passed.time < record.cleared]
@@ -279,20 +279,20 @@ class Questions:
         frame = sys._getframe(3)
         asking = Asking(kind, passed.time, passed.frames, frame, (passed,), pairs, problem=problem, earlier=earlier)
         self.answer(asking, about="failed", is_pass=True)
-        self._witness.escaped(problem)
+        self.witness.escaped(problem)
 
     def _tell(
         self, place: Hashable, key: Hashable, asking: Asking, statuses: tuple[Status, ...], *, is_pass: bool
     ) -> None:
         self.attention.saw(place, key, statuses, is_pass=is_pass)
         # Nothing of what we do now is the program's.
-        self._recorder.is_quiet += 1
+        self.recorder.is_quiet += 1
         try:
             with torch._C.DisableTorchFunction():
-                build = describe.builder(asking, self._recorder)
-                self._witness.answered(Answer(asking.kind, "torch", key, statuses, build))
+                build = describe.builder(asking, self.recorder)
+                self.witness.answered(Answer(asking.kind, "torch", key, statuses, build))
         finally:
-            self._recorder.is_quiet -= 1
+            self.recorder.is_quiet -= 1
 
 
 def place_of(kind: str, frames: Frames) -> tuple[str, int | None, int | None]:

@@ -245,6 +245,21 @@ def _freezing_statements(path: str) -> tuple[Span, ...]:
     return tuple(span_of_syntax(file, part, shown_path(path)) for part in found if file is not None)
 
 
+def switched_off_at(frames: Frames) -> Span | None:
+    """The one call in the program's files that sets the grad mode to False for good; None where there are several, or none."""
+    found: list[Span] = []
+    for path in dict.fromkeys(code.co_filename for code, _ in frames):
+        file = read(path)
+        tree = file.tree if file is not None else None
+        for part in ast.walk(tree) if tree is not None else ():
+            is_bare = isinstance(part, ast.Expr) and isinstance(part.value, ast.Call)
+            call = part.value if is_bare else None  # type: ignore[attr-defined]
+            if file is not None and call is not None and call.args and _is_false(call.args[0]):
+                if getattr(call.func, "attr", getattr(call.func, "id", "")) == "set_grad_enabled":
+                    found.append(span_of_syntax(file, call, shown_path(path)))
+    return found[0] if len(found) == 1 else None
+
+
 def _is_false(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and value.value is False
 

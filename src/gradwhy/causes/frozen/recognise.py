@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradwhy.diagnose.claims import elsewhere
 from gradwhy.diagnose.lost import Claim, Lost
-from gradwhy.flow import Barrier, Severity, SourceFact
+from gradwhy.flow import Barrier, Severity, SourceFact, Status
 
 GOES_BEFORE = ("unknown", "unused", "rebound", "paused")
 
@@ -20,5 +20,7 @@ def recognise(lost: Lost) -> Claim | None:
         return elsewhere(lost, "frozen", place, label="statistic", help="statistic", severity=Severity.NOTE)
     if lost.has(SourceFact.FROZEN):
         place = lost.asked.definition or lost.question.span
-        return elsewhere(lost, "frozen", place, help="trainable", severity=Severity.NOTE)
+        # What a refused question is about was not meant to be frozen.
+        severity = None if lost.symptom is Status.ERROR else Severity.NOTE
+        return elsewhere(lost, "frozen", place, help="trainable", severity=severity)
     return None
