@@ -231,6 +231,7 @@ class Telling:
             stand_in=stand_in.name if stand_in else None,
             stand_in_span=stand_in.span if stand_in else None,
             stand_in_kind=stand_in.kind if stand_in else None,
+            dtype=describe.dtype(asking.values()[i]),
         )
 
     def _definition(self, source: Source) -> Span | None:

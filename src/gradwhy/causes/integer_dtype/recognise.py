@@ -16,12 +16,21 @@ def recognise(lost: Lost) -> Claim | None:
         is_index = region is not None and region.barrier is Barrier.INDEX
         help = "tokens" if is_index else "source"
         if region is None:
+            help = "counter" if _is_counter(lost) else help
             place = lost.asked.definition or lost.question.span
             return elsewhere(lost, "integer-dtype", place, label="source", help=help)
         return at_cut(lost, "integer-dtype", label="source", help=help, dtype=_dtype(lost))
     if region is not None and region.barrier is Barrier.INTEGER:
         return at_cut(lost, "integer-dtype", help="cast")
     return None
+
+
+def _is_counter(lost: Lost) -> bool:
+    """Whether the source is a whole number, or a text, among the parameters that are differentiated together."""
+    source = lost.asked.source
+    is_in_tree = len(lost.question.asked) > 1 and ("[" in source.name or "." in source.name)
+    is_number = source.shape == () or not lost.asked.dtype.startswith(("int", "uint", "bool"))
+    return lost.question.framework == "jax" and is_in_tree and is_number and bool(lost.asked.dtype)
 
 
 def _dtype(lost: Lost) -> str | None:
