@@ -46,10 +46,12 @@ class Inferred:
         frame = _users_frame(frame)
         if frame is None or self.recorder.state.is_backward or not self.exits:
             return []
-        if self.counts.get((id(frame.f_code), frame.f_lasti), 0) >= _MOST_INFERRED:
+        key = id(frame.f_code), frame.f_lasti
+        count = self.counts.get(key, 0)
+        if count >= _MOST_INFERRED:
             return []
         if _is_held_around(number, frame):
-            self.counts[id(frame.f_code), frame.f_lasti] = self.counts.get((id(frame.f_code), frame.f_lasti), 0) + 1
+            self.counts[key] = count + 1
             return self.around(span_of(frame.f_code, frame.f_lasti))
         exits = self.exits.get(id(frame.f_code))
         if not exits:
@@ -169,6 +171,9 @@ def _is_at(frame: tuple[CodeType, int], file: str, lines: frozenset[int]) -> boo
 
 def _is_held_around(number: float, frame: FrameType) -> bool:
     """Whether a number of the function comes from around it: a global that it names, or an attribute of its object."""
+    # Most numbers stand in the text of the function: to look at its names each time would cost more than all else.
+    if any(value is number for value in frame.f_code.co_consts):
+        return False
     if any(value is number for value in frame.f_locals.values()):
         return False
     held = getattr(frame.f_locals.get("self"), "__dict__", {})
