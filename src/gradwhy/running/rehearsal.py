@@ -108,7 +108,6 @@ def stand_in(texts: Mapping[str, bytes]) -> None:
         if source is not None:
             # An entry without a date is never compared with the disk.
             entries[path] = len(content), None, [f"{line}\n" for line in source.lines], path
-    linecache.cache.update(entries)
     update = linecache.updatecache
 
     def updatecache(filename: str, module_globals: dict[str, Any] | None = None) -> list[str]:
