@@ -6,13 +6,12 @@ It is advice: the target changes, and nobody applies it. Nothing is shown where 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from gradwhy.flow import Span
 from gradwhy.source.files import SourceFile, read
-from gradwhy.source.locate import call_at, expression_at, path_to, text_of
-from gradwhy.source.statements import dotted
+from gradwhy.source.locate import call_at, callee_name, expression_at, path_to, text_of
+from gradwhy.source.statements import dotted, names_of_module
 
 _MOST_COLUMNS = 110
 
@@ -131,12 +130,7 @@ class _Drawing:
     def _module(self) -> str:
         tree = self.file.tree
         assert tree is not None
-        for part in ast.walk(tree):
-            if isinstance(part, ast.Import):
-                for alias in part.names:
-                    if alias.name == self.names.root:
-                        return alias.asname or alias.name
-        return self.names.alias
+        return next(names_of_module(tree, self.names.root), self.names.alias)
 
     def around(self, part: ast.AST) -> list[ast.AST]:
         """What holds a part, the nearest first."""
@@ -168,9 +162,6 @@ class _Drawing:
         return isinstance(holder, (ast.Call, ast.keyword)) and getattr(holder, "func", None) is not part
 
 
-Form = Callable[[_Drawing, ast.expr], str]
-
-
 def _soft_step(drawing: _Drawing, at: ast.expr) -> str:
     """`x > t` as `sigmoid((x - t) / width)`."""
     parts = _compared(at)
@@ -186,7 +177,7 @@ def _soft_step(drawing: _Drawing, at: ast.expr) -> str:
         holder = next((held for held in drawing.around(holder) if isinstance(held, ast.Call)), None)
     if not isinstance(holder, ast.Call):
         return drawing.in_its_statement(at, step)
-    name = _tail(holder)
+    name = callee_name(holder)
     if name == "where" and len(holder.args) == 3 and holder.args[0] is at:
         chosen, other = (drawing.operand(part) for part in holder.args[1:])
         one, zero = (_is_number(part, value) for part, value in zip(holder.args[1:], (1, 0), strict=True))
@@ -204,7 +195,7 @@ def _named_step(drawing: _Drawing, where: ast.Call, step: str) -> str:
 
 def _straight_through(drawing: _Drawing, at: ast.expr) -> str:
     """`round(x)` as `x + stop(round(x) - x)`."""
-    if not isinstance(at, ast.Call) or _tail(at) not in _ROUNDING or at.keywords:
+    if not isinstance(at, ast.Call) or callee_name(at) not in _ROUNDING or at.keywords:
         return ""
     given = _only_argument(at)
     if given is None or not isinstance(given, (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.Call)):
@@ -220,7 +211,7 @@ def _straight_through(drawing: _Drawing, at: ast.expr) -> str:
 
 def _weights(drawing: _Drawing, at: ast.expr) -> str:
     """`argmax(scores)` as the weights of a softmax."""
-    if not isinstance(at, ast.Call) or _tail(at) not in _ARGMAX:
+    if not isinstance(at, ast.Call) or callee_name(at) not in _ARGMAX:
         return ""
     found = _scores(at)
     if found is None:
@@ -238,7 +229,7 @@ def _cross_entropy(drawing: _Drawing, at: ast.expr) -> str:
     if comparison is None:
         return ""
     sides = [_uncast(side) for side in _sides(comparison)]
-    choices = [s for s in sides if isinstance(s, ast.Call) and _tail(s) in _ARGMAX]
+    choices = [s for s in sides if isinstance(s, ast.Call) and callee_name(s) in _ARGMAX]
     labels = [s for s in sides if s not in choices]
     if len(choices) != 1 or len(labels) != 1:
         return ""
@@ -252,19 +243,19 @@ def _cross_entropy(drawing: _Drawing, at: ast.expr) -> str:
 
 def _loss_of_metric(drawing: _Drawing, at: ast.expr) -> str:
     for part in (at, *drawing.around(at)):
-        if isinstance(part, ast.Call) and _tail(part) in _LOSS_OF_METRIC and len(part.args) == 2:
+        if isinstance(part, ast.Call) and callee_name(part) in _LOSS_OF_METRIC and len(part.args) == 2:
             called = dotted(part.func) or ""
             module = called.rpartition(".")[0].replace("metrics", "losses")
             if not module.endswith("losses"):
                 return ""
             given = ", ".join(drawing.text(argument) for argument in part.args)
-            return f"loss = {module}.{_LOSS_OF_METRIC[_tail(part)]}({given})"
+            return f"loss = {module}.{_LOSS_OF_METRIC[callee_name(part)]}({given})"
     return ""
 
 
 def _soft_histogram(drawing: _Drawing, at: ast.expr) -> str:
     """Counts in bins as sums of bumps around their centers."""
-    if not isinstance(at, ast.Call) or _tail(at) not in _HISTOGRAMS:
+    if not isinstance(at, ast.Call) or callee_name(at) not in _HISTOGRAMS:
         return ""
     given = _histogram_arguments(at, drawing)
     if given is None:
@@ -288,7 +279,7 @@ def _histogram_arguments(call: ast.Call, drawing: _Drawing) -> tuple[str, str, s
     named = {keyword.arg: keyword.value for keyword in call.keywords}
     values = call.args[0] if call.args else None
     bins = named.get("nbins", named.get("bins"))
-    bounds = call.args[1] if _tail(call) == "histogram_fixed_width" and len(call.args) > 1 else None
+    bounds = call.args[1] if callee_name(call) == "histogram_fixed_width" and len(call.args) > 1 else None
     bounds = bounds or named.get("value_range") or named.get("range")
     low, high = named.get("min"), named.get("max")
     if isinstance(bounds, (ast.List, ast.Tuple)) and len(bounds.elts) == 2:
@@ -306,16 +297,16 @@ def _compared(at: ast.expr) -> tuple[ast.expr, ast.expr] | None:
             return left, right
         if isinstance(at.ops[0], (ast.Lt, ast.LtE)):
             return right, left
-    if isinstance(at, ast.Call) and _tail(at) in _COMPARING and len(at.args) == 2 and not at.keywords:
+    if isinstance(at, ast.Call) and callee_name(at) in _COMPARING and len(at.args) == 2 and not at.keywords:
         left, right = at.args
-        return (left, right) if _COMPARING[_tail(at)] else (right, left)
+        return (left, right) if _COMPARING[callee_name(at)] else (right, left)
     return None
 
 
 def _is_equality(part: ast.expr) -> bool:
     if isinstance(part, ast.Compare):
         return len(part.ops) == 1 and isinstance(part.ops[0], ast.Eq)
-    return isinstance(part, ast.Call) and _tail(part) in _EQUALS and len(_sides(part)) == 2
+    return isinstance(part, ast.Call) and callee_name(part) in _EQUALS and len(_sides(part)) == 2
 
 
 def _sides(part: ast.expr) -> list[ast.expr]:
@@ -328,7 +319,7 @@ def _sides(part: ast.expr) -> list[ast.expr]:
 
 def _uncast(part: ast.expr) -> ast.expr:
     """What a cast was given."""
-    while isinstance(part, ast.Call) and _tail(part) in _CASTING | {"squeeze", "reshape"}:
+    while isinstance(part, ast.Call) and callee_name(part) in _CASTING | {"squeeze", "reshape"}:
         is_function = isinstance(part.func, ast.Attribute) and _is_module(part.func.value)
         inner = part.args[0] if is_function and part.args else getattr(part.func, "value", None)
         if inner is None:
@@ -364,10 +355,5 @@ def _is_module(part: ast.expr) -> bool:
 def _is_number(part: ast.expr, value: int) -> bool:
     """Whether a part is the number, or a tensor full of it."""
     if isinstance(part, ast.Call):
-        return _tail(part) == {1: "ones_like", 0: "zeros_like"}[value]
+        return callee_name(part) == {1: "ones_like", 0: "zeros_like"}[value]
     return isinstance(part, ast.Constant) and part.value == value
-
-
-def _tail(call: ast.Call) -> str:
-    """The last name of what is called, as in `tf.math.round` or `x.round`."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

@@ -26,12 +26,12 @@ def compute_inside(situation: Situation) -> Proposal:
     reader = Reader(parsed.tree)
     together = together_of([reader.of(line) for line in lines])
     given = _given(call, recorder, parsed)
-    names = _names(together, given, recorder, parsed)
+    _check_names(together, given, recorder, parsed)
     _check_parameters(recorder, block, {given[name] for name in together.binds & set(given)})
-    code = "\n".join(_renamed(line, names) for line in lines)
+    code = "\n".join(_renamed(line, given) for line in lines)
     editor = parsed.editor()
     try:
-        at = first_free(block, reader, Effects(binds={names.get(name, name) for name in together.binds}))
+        at = first_free(block, reader, Effects(binds={given.get(name, name) for name in together.binds}))
         anchor = block.body[min(at, len(block.body) - 1)]
         if at < len(block.body):
             editor.insert(f"{code}\n", before=parsed.spot(anchor))
@@ -42,7 +42,7 @@ def compute_inside(situation: Situation) -> Proposal:
     last = lines[-1].targets[0]
     assert isinstance(last, ast.Name)
     values: dict[str, str | int | float] = {
-        "name": names.get(last.id, last.id),
+        "name": given.get(last.id, last.id),
         "function": recorder.name,
         "line": lines[-1].lineno,
     }
@@ -103,24 +103,22 @@ def _given(call: ast.Call, recorder: ast.FunctionDef, parsed: Parsed) -> dict[st
     return given | {k.value.id: k.arg for k in call.keywords if k.arg is not None and isinstance(k.value, ast.Name)}
 
 
-def _names(together: Effects, given: dict[str, str], recorder: ast.FunctionDef, parsed: Parsed) -> dict[str, str]:
-    """How the caller's names are called in the function that records."""
+def _check_names(together: Effects, given: dict[str, str], recorder: ast.FunctionDef, parsed: Parsed) -> None:
+    """Every name that the caller's lines use must be given to the function that records, or mean the same there."""
     if together.is_random or together.speaks or together.changes:
         raise NoFixError("it does more than compute")
     if not together.binds & set(given):
         raise NoFixError("nothing of it is handed over")
-    used = {part.id for part in ast.walk(recorder) if isinstance(part, ast.Name)}
-    used |= {part.arg for part in ast.walk(recorder) if isinstance(part, ast.arg)}
-    if (together.binds - set(given)) & used:
+    names = [part for part in ast.walk(recorder) if isinstance(part, ast.Name)]
+    own = {part.arg for part in ast.walk(recorder) if isinstance(part, ast.arg)}
+    if (together.binds - set(given)) & (own | {part.id for part in names}):
         raise NoFixError("a name means something else there")
-    own = {part.id for part in ast.walk(recorder) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-    own |= {part.arg for part in ast.walk(recorder) if isinstance(part, ast.arg)}
+    own |= {part.id for part in names if isinstance(part.ctx, ast.Store)}
     reader = Reader(parsed.tree)
     known = set(dir(builtins)).union(*(reader.of(statement).binds for statement in parsed.tree.body))
     for name in together.reads - together.binds - set(given):
         if name not in known or name in own:
             raise NoFixError(f"`{name}` is not known there")
-    return dict(given)
 
 
 def _check_parameters(recorder: ast.FunctionDef, block: ast.With, parameters: set[str]) -> None:
@@ -132,9 +130,9 @@ def _check_parameters(recorder: ast.FunctionDef, block: ast.With, parameters: se
             raise NoFixError("it is used before the recording")
 
 
-def _renamed(line: ast.Assign, names: dict[str, str]) -> str:
+def _renamed(line: ast.Assign, given: dict[str, str]) -> str:
     copied = ast.parse(ast.unparse(line)).body[0]
     for part in ast.walk(copied):
         if isinstance(part, ast.Name):
-            part.id = names.get(part.id, part.id)
+            part.id = given.get(part.id, part.id)
     return ast.unparse(copied)

@@ -8,7 +8,7 @@ from gradwhy.fix.rewriting import NATIVE
 from gradwhy.fix.situation import NoFixError, Parsed, Proposal, Situation, function_of, proposed
 from gradwhy.flow import Applicability, Text
 from gradwhy.source.locate import path_to
-from gradwhy.source.statements import dotted, in_same_scope
+from gradwhy.source.statements import dotted, in_same_scope, last_name, names_of_module
 
 _ASKING = frozenset({"grad", "value_and_grad"})
 
@@ -23,7 +23,7 @@ def mark_auxiliary(situation: Situation) -> Proposal:
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         raise NoFixError("the answer is not given a name at once")
     target, editor = statement.targets[0], parsed.editor()
-    if (dotted(made.func) or "").rpartition(".")[2] == "grad":
+    if last_name(made.func) == "grad":
         if isinstance(target, ast.Tuple):
             raise NoFixError("the answer is taken apart")
         parsed.replace(editor, target, f"{parsed.text(target)}, _")
@@ -68,7 +68,7 @@ def _asked(situation: Situation) -> tuple[Parsed, ast.Call, ast.Call]:
     for part in reversed(parsed.around(situation.question.span)):
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Call):
             made = part.func
-            name = (dotted(made.func) or "").rpartition(".")[2]
+            name = last_name(made.func)
             if name in _ASKING and len(made.args) == 1 and not made.keywords:
                 function_of(parsed.way_to(part))
                 return parsed, made, part
@@ -127,10 +127,5 @@ _SAME_NAME = frozenset(NATIVE) | {
 
 
 def _alias(tree: ast.Module, module: str) -> str | None:
-    """What a file calls a module."""
-    for part in ast.walk(tree):
-        if isinstance(part, ast.Import):
-            for name in part.names:
-                if name.name == module and name.asname is not None:
-                    return name.asname
-    return None
+    """What a file calls a module by another name than its own."""
+    return next((name for name in names_of_module(tree, module) if name != module), None)

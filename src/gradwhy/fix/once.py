@@ -9,7 +9,7 @@ from gradwhy.fix.moving import recorded_block
 from gradwhy.fix.situation import NoFixError, Parsed, Proposal, Situation, proposed
 from gradwhy.flow import Applicability, Text
 from gradwhy.source.effects import Reader
-from gradwhy.source.statements import dotted
+from gradwhy.source.statements import dotted, last_name
 
 _CACHES = frozenset({"cache", "lru_cache"})
 _Method = ast.FunctionDef
@@ -25,7 +25,7 @@ def drop_cache(situation: Situation) -> Proposal:
             if isinstance(part, ast.FunctionDef):
                 for number, decorator in enumerate(part.decorator_list):
                     called = decorator.func if isinstance(decorator, ast.Call) else decorator
-                    if (dotted(called) or "").rpartition(".")[2] in _CACHES:
+                    if last_name(called) in _CACHES:
                         found[part] = (parsed, number)
     if len(found) != 1:
         raise NoFixError("no one function that keeps its results")

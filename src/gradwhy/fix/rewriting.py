@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from gradwhy.fix.situation import NoFixError, Parsed, Proposal, Situation, function_of, proposed, with_at
-from gradwhy.flow import Applicability, Span, Text
+from gradwhy.fix.situation import (
+    NoFixError,
+    Parsed,
+    Proposal,
+    Situation,
+    asking_call,
+    call_at_place,
+    definition,
+    function_of,
+    proposed,
+    with_at,
+)
+from gradwhy.flow import Applicability, Text
 from gradwhy.source.edits import Editor
 from gradwhy.source.effects import Reader
-from gradwhy.source.locate import path_to
-from gradwhy.source.statements import dotted
+from gradwhy.source.statements import dotted, last_name, names_of_module
 
 SAFE, UNSAFE = Applicability.SAFE, Applicability.UNSAFE
-
-Wanted = Callable[[ast.Call], bool]
 
 _STOPS = frozenset({"stop_gradient"})
 _WRAPPERS = frozenset({"Variable", "Parameter"})
@@ -37,20 +45,25 @@ _SAME_KEYWORDS = frozenset({"axis", "keepdims"})
 
 def drop_stop(situation: Situation) -> Proposal:
     """`tf.stop_gradient(value)` becomes `value`."""
-    parsed, call = _call_at_place(situation, lambda call: _tail(call.func) in _STOPS)
-    if _tail(call.func) not in _STOPS or len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
+    parsed, call = call_at_place(situation, lambda call: last_name(call.func) in _STOPS)
+    if (
+        last_name(call.func) not in _STOPS
+        or len(call.args) != 1
+        or call.keywords
+        or isinstance(call.args[0], ast.Starred)
+    ):
         raise NoFixError("no stop with one argument")
     return _replaced("fixes/drop-stop", UNSAFE, parsed, call, parsed.text(call.args[0]), situation)
 
 
 def unwrap(situation: Situation) -> Proposal:
     """`tf.Variable(value)` becomes `value`."""
-    parsed, call = _call_at_place(situation, lambda call: _tail(call.func) in _WRAPPERS)
-    if _tail(call.func) not in _WRAPPERS or not call.args or isinstance(call.args[0], ast.Starred):
+    parsed, call = call_at_place(situation, lambda call: last_name(call.func) in _WRAPPERS)
+    if last_name(call.func) not in _WRAPPERS or not call.args or isinstance(call.args[0], ast.Starred):
         raise NoFixError("nothing is wrapped")
     if any(keyword.arg not in (None, "name", "trainable") for keyword in call.keywords) or len(call.args) > 1:
         raise NoFixError("the wrapping does more")
-    statement = next(part for part in reversed(path_to(_place(situation))) if isinstance(part, ast.stmt))
+    statement = next(part for part in reversed(parsed.way_to(call)) if isinstance(part, ast.stmt))
     names = Reader(parsed.tree).of(statement).binds
     for part in ast.walk(parsed.tree):
         if isinstance(part, ast.Attribute) and part.attr.startswith(("assign", "scatter_")):
@@ -61,8 +74,8 @@ def unwrap(situation: Situation) -> Proposal:
 
 def stay_in_framework(situation: Situation) -> Proposal:
     """`value.numpy()` and `float(value)` become `value`, NumPy's function TensorFlow's of the same meaning."""
-    parsed, call = _call_at_place(situation, _leaves)
-    tensorflow = _alias(parsed.tree, "tensorflow")
+    parsed, call = call_at_place(situation, _leaves)
+    tensorflow = next(names_of_module(parsed.tree, "tensorflow"), None)
     if isinstance(call.func, ast.Attribute) and call.func.attr in _TO_HOST and not call.args and not call.keywords:
         inner = parsed.text(call.func.value)
     elif isinstance(call.func, ast.Name) and call.func.id == "float" and len(call.args) == 1:
@@ -75,7 +88,7 @@ def stay_in_framework(situation: Situation) -> Proposal:
         inner = _native(parsed, call, tensorflow)
     way = parsed.way_to(call)
     outer = way[-2]
-    is_rewrapped = isinstance(outer, ast.Call) and _tail(outer.func) in _REWRAPPING and outer.args[:1] == [call]
+    is_rewrapped = isinstance(outer, ast.Call) and last_name(outer.func) in _REWRAPPING and outer.args[:1] == [call]
     if is_rewrapped and isinstance(outer, ast.Call) and len(outer.args) == 1 and not outer.keywords:
         return _replaced("fixes/native", UNSAFE, parsed, outer, inner, situation)
     return _replaced("fixes/native", UNSAFE, parsed, call, inner, situation)
@@ -85,12 +98,12 @@ def make_float(situation: Situation) -> Proposal:
     """The whole numbers that a source is made from are written as floating-point ones."""
     if any("Gather" in cut.op for cut in situation.finding.cuts):
         raise NoFixError("it is an index")
-    parsed, call = _definition(situation)
-    if _tail(call.func) not in {"Variable", "constant"} or not call.args:
+    parsed, call = definition(situation)
+    if last_name(call.func) not in {"Variable", "constant"} or not call.args:
         raise NoFixError("not made from numbers")
     numbers = list(_whole_numbers(call.args[0]))
     dtype = next((keyword.value for keyword in call.keywords if keyword.arg == "dtype"), None)
-    if len(call.args) > 1 or (dtype is not None and not (dotted(dtype) or "").rpartition(".")[2].startswith("int")):
+    if len(call.args) > 1 or (dtype is not None and not last_name(dtype).startswith("int")):
         raise NoFixError("not of whole numbers")
     editor = parsed.editor()
     for number in numbers:
@@ -103,7 +116,7 @@ def make_float(situation: Situation) -> Proposal:
 
 def make_trainable(situation: Situation) -> Proposal:
     """`trainable=False` becomes `trainable=True` where the source is made."""
-    parsed, call = _definition(situation)
+    parsed, call = definition(situation)
     given = next((keyword.value for keyword in call.keywords if keyword.arg == "trainable"), None)
     if not isinstance(given, ast.Constant) or given.value is not False:
         raise NoFixError("not made as untrainable here")
@@ -112,7 +125,7 @@ def make_trainable(situation: Situation) -> Proposal:
 
 def ask_trainable_only(situation: Situation) -> Proposal:
     """`model.variables`, where the gradient is asked for and where it is used, becomes `model.trainable_variables`."""
-    parsed, asking = _asking_call(situation)
+    parsed, asking = asking_call(situation)
     given = _sources_argument(asking)
     if not isinstance(given, ast.Attribute) or given.attr not in ("variables", "weights"):
         raise NoFixError("the sources are not all of a model's variables")
@@ -142,8 +155,8 @@ def make_persistent(situation: Situation) -> Proposal:
 
 def watch_value(situation: Situation) -> Proposal:
     """`tape.watch(variable)` of a Keras variable watches the TensorFlow variable that it holds."""
-    parsed, asking = _asking_call(situation)
-    if _tail(asking.func) != "watch" or len(asking.args) != 1 or isinstance(asking.args[0], ast.Starred):
+    parsed, asking = asking_call(situation)
+    if last_name(asking.func) != "watch" or len(asking.args) != 1 or isinstance(asking.args[0], ast.Starred):
         raise NoFixError("no watch of one argument")
     given = asking.args[0]
     text = parsed.text(given)
@@ -187,7 +200,7 @@ def watch_source(situation: Situation) -> Proposal:
     item = next((i for i in block.items if i.context_expr is _tape_call(situation, block)), None)
     if item is None or not isinstance(item.optional_vars, ast.Name):
         raise NoFixError("the tape has no name")
-    asking_file, asking = _asking_call(situation)
+    asking_file, asking = asking_call(situation)
     if asking_file.shown != parsed.shown:
         raise NoFixError("asked in another file")
     home = function_of(parsed.way_to(block))
@@ -231,7 +244,7 @@ def _leaves(call: ast.Call) -> bool:
 
 
 def _native(parsed: Parsed, call: ast.Call, tensorflow: str | None) -> str:
-    numpy = _alias(parsed.tree, "numpy")
+    numpy = next(names_of_module(parsed.tree, "numpy"), None)
     name = dotted(call.func) or ""
     function = NATIVE.get(name.rpartition(".")[2])
     if numpy is None or tensorflow is None or name.rpartition(".")[0] != numpy or function is None:
@@ -254,43 +267,6 @@ def _whole_numbers(given: ast.expr) -> Iterator[ast.Constant]:
         raise NoFixError("not spelled out as numbers")
 
 
-def _place(situation: Situation) -> Span:
-    place = situation.finding.place
-    if place is None:
-        raise NoFixError("no place")
-    return place
-
-
-def _call_at_place(situation: Situation, wanted: Wanted | None = None) -> tuple[Parsed, ast.Call]:
-    return _call_at(situation, _place(situation), wanted)
-
-
-def _definition(situation: Situation) -> tuple[Parsed, ast.Call]:
-    if len(situation.asked) != 1 or situation.asked[0].definition is None:
-        raise NoFixError("not made at one place")
-    return _call_at(situation, situation.asked[0].definition)
-
-
-def _asking_call(situation: Situation) -> tuple[Parsed, ast.Call]:
-    return _call_at(situation, situation.question.span)
-
-
-def _call_at(situation: Situation, span: Span | None, wanted: Wanted | None = None) -> tuple[Parsed, ast.Call]:
-    """The call that stands at a span, or the only `wanted` one on its line where the span has no columns."""
-    parsed = situation.parsed(span)
-    assert span is not None
-    for part in reversed(parsed.around(span)):
-        if isinstance(part, ast.Call):
-            return parsed, part
-        if isinstance(part, ast.stmt):
-            calls = [held for held in ast.walk(part) if isinstance(held, ast.Call) and held.lineno == span.line]
-            chosen = [call for call in calls if wanted is not None and wanted(call)]
-            if span.column is None and len(chosen) == 1:
-                return parsed, chosen[0]
-            break
-    raise NoFixError(f"no call at line {span.line}")
-
-
 def _recorded(situation: Situation) -> tuple[Parsed, ast.With]:
     scope = situation.recording
     if scope is None or scope.span is None:
@@ -306,7 +282,7 @@ def _tape_call(situation: Situation, block: ast.With) -> ast.Call:
     calls = [
         (item.context_expr, item.optional_vars)
         for item in block.items
-        if isinstance(item.context_expr, ast.Call) and _tail(item.context_expr.func) == "GradientTape"
+        if isinstance(item.context_expr, ast.Call) and last_name(item.context_expr.func) == "GradientTape"
     ]
     named = [call for call, held in calls if isinstance(held, ast.Name) and held.id == name]
     chosen = named or [call for call, _ in calls]
@@ -338,19 +314,5 @@ def _title(key: str, situation: Situation, **values: str | int | float) -> Text:
     return Text(key, known | values)
 
 
-def _tail(part: ast.expr) -> str:
-    return (dotted(part) or "").rpartition(".")[2]
-
-
 def _names(part: ast.AST) -> Iterator[str]:
     return (inner.id for inner in ast.walk(part) if isinstance(inner, ast.Name))
-
-
-def _alias(tree: ast.Module, module: str) -> str | None:
-    """The name by which a file calls an imported module."""
-    for part in ast.walk(tree):
-        if isinstance(part, ast.Import):
-            for alias in part.names:
-                if alias.name == module:
-                    return alias.asname or alias.name
-    return None

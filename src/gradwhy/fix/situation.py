@@ -163,6 +163,42 @@ def with_at(parsed: Parsed, span: Span) -> ast.With:
     raise NoFixError("no `with` block")
 
 
+Wanted = Callable[[ast.Call], bool]
+
+
+def call_at(situation: Situation, span: Span | None, wanted: Wanted | None = None) -> tuple[Parsed, ast.Call]:
+    """The call that stands at a span, or the only `wanted` one on its line where the span has no columns."""
+    parsed = situation.parsed(span)
+    assert span is not None
+    for part in reversed(parsed.around(span)):
+        if isinstance(part, ast.Call):
+            return parsed, part
+        if isinstance(part, ast.stmt):
+            calls = [held for held in ast.walk(part) if isinstance(held, ast.Call) and held.lineno == span.line]
+            chosen = [call for call in calls if wanted is not None and wanted(call)]
+            if span.column is None and len(chosen) == 1:
+                return parsed, chosen[0]
+            break
+    raise NoFixError(f"no call at line {span.line}")
+
+
+def call_at_place(situation: Situation, wanted: Wanted | None = None) -> tuple[Parsed, ast.Call]:
+    """The call at the cut."""
+    return call_at(situation, situation.finding.place, wanted)
+
+
+def definition(situation: Situation) -> tuple[Parsed, ast.Call]:
+    """The call that makes the one source."""
+    if len(situation.asked) != 1 or situation.asked[0].definition is None:
+        raise NoFixError("not made at one place")
+    return call_at(situation, situation.asked[0].definition)
+
+
+def asking_call(situation: Situation) -> tuple[Parsed, ast.Call]:
+    """The call that asks for the gradient."""
+    return call_at(situation, situation.question.span)
+
+
 def proposed(title: Text, applicability: Applicability, editor: Editor, parsed: Parsed) -> Proposal:
     """The changes made in an editor as a proposal."""
     try:

@@ -18,7 +18,7 @@ from gradwhy.fix.situation import (
 from gradwhy.flow import Applicability, Text
 from gradwhy.source.edits import EditError, Editor
 from gradwhy.source.locate import path_to
-from gradwhy.source.statements import dotted
+from gradwhy.source.statements import dotted, in_same_scope
 
 _WRITES = {"assign": "{value}", "assign_add": "{state} + {value}", "assign_sub": "{state} - {value}"}
 _READS = frozenset({"read_value", "value"})
@@ -120,7 +120,7 @@ def _check_all_updates(parsed: Parsed, way: list[ast.AST], name: str, statement:
     function = function_of(way)
     makers = [
         held
-        for held in _own(function)
+        for held in in_same_scope(function)
         if isinstance(held, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and held is not statement
         if any(dotted(part) == name for target in _targets(held) for part in ast.walk(target))
     ]
@@ -142,7 +142,9 @@ def _check_alone(parsed: Parsed, way: list[ast.AST], state: str, block: Block, p
     for part in way[inside:-1]:
         if isinstance(part, _LOOPS):
             before = [
-                held for held in _own(part) if isinstance(held, ast.expr) and held.lineno < block[position].lineno
+                held
+                for held in in_same_scope(part)
+                if isinstance(held, ast.expr) and held.lineno < block[position].lineno
             ]
             if any(dotted(held) == state and isinstance(getattr(held, "ctx", None), ast.Load) for held in before):
                 raise NoFixError("the next step of the loop reads it")
@@ -175,14 +177,6 @@ def _new_name(parsed: Parsed, state: str) -> str:
         if candidate not in used:
             return candidate
     raise NoFixError("no free name")
-
-
-def _own(scope: ast.AST) -> Iterator[ast.AST]:
-    """What stands in a scope, without the functions in it."""
-    for child in ast.iter_child_nodes(scope):
-        if not isinstance(child, _FUNCTIONS):
-            yield child
-            yield from _own(child)
 
 
 def _targets(statement: ast.Assign | ast.AugAssign | ast.AnnAssign) -> list[ast.expr]:

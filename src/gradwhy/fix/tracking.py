@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from gradwhy.fix.situation import NoFixError, Parsed, Proposal, Situation, proposed
+from gradwhy.fix.situation import NoFixError, Proposal, Situation, asking_call, definition, proposed
 from gradwhy.flow import Applicability, Scope, ScopeRole, Span, Text
-from gradwhy.source.statements import dotted
+from gradwhy.source.statements import dotted, last_name, names_of_module
 
 _KNOWN = frozenset({"name", "trainable", "dtype"})
 
@@ -14,7 +14,8 @@ _KNOWN = frozenset({"name", "trainable", "dtype"})
 def ask_recording_tape(situation: Situation) -> Proposal:
     """`d_tape.gradient(g_loss, ...)` asks the tape under which all of the path ran."""
     own = situation.recording
-    parsed, asking = _call_at(situation, situation.question.span)
+    parsed, asking = asking_call(situation)
+    _check_line(asking, situation.question.span)
     called = asking.func
     if own is None or not isinstance(called, ast.Attribute) or not isinstance(called.value, ast.Name):
         raise NoFixError("the tape is not called by a name")
@@ -35,9 +36,8 @@ def ask_recording_tape(situation: Situation) -> Proposal:
 
 def track_variable(situation: Situation) -> Proposal:
     """`self.scale = tf.Variable(...)` of a Keras layer becomes a `keras.Variable`, which the layer keeps track of."""
-    if len(situation.asked) != 1:
-        raise NoFixError("not one variable")
-    parsed, call = _call_at(situation, situation.asked[0].definition)
+    parsed, call = definition(situation)
+    _check_line(call, situation.asked[0].definition)
     way = parsed.way_to(call)
     holder = next((part for part in reversed(way) if isinstance(part, ast.ClassDef)), None)
     statement = next(part for part in reversed(way) if isinstance(part, ast.stmt))
@@ -46,7 +46,7 @@ def track_variable(situation: Situation) -> Proposal:
         and statement.value is call
         and isinstance(statement.targets[0], ast.Attribute)
     )
-    if holder is None or not is_own or (dotted(call.func) or "").rpartition(".")[2] != "Variable":
+    if holder is None or not is_own or last_name(call.func) != "Variable":
         raise NoFixError("no variable of a layer")
     if len(call.args) != 1 or not {keyword.arg for keyword in call.keywords} <= _KNOWN:
         raise NoFixError("it is made with more than a value")
@@ -63,22 +63,18 @@ def _can_answer(scope: Scope, own: Scope) -> bool:
     return scope.role is ScopeRole.RECORDS and scope.id != own.id and bool(scope.name) and scope.name != own.name
 
 
-def _call_at(situation: Situation, span: Span | None) -> tuple[Parsed, ast.Call]:
-    parsed = situation.parsed(span)
-    assert span is not None
-    part = next((part for part in reversed(parsed.around(span)) if isinstance(part, ast.Call)), None)
-    if part is None or part.lineno != span.line:
-        raise NoFixError(f"no call at line {span.line}")
-    return parsed, part
+def _check_line(call: ast.Call, span: Span | None) -> None:
+    """The call must begin where it was seen: one around it is another one."""
+    if span is None or call.lineno != span.line:
+        raise NoFixError("no call of its own")
 
 
 def _keras(tree: ast.Module, made_by: str) -> str:
     """How the file calls Keras: by its import, else through TensorFlow's name for it."""
+    imported = next(names_of_module(tree, "keras"), None)
+    if imported is not None:
+        return imported
     for part in ast.walk(tree):
-        if isinstance(part, ast.Import):
-            for alias in part.names:
-                if alias.name == "keras":
-                    return alias.asname or alias.name
         if isinstance(part, ast.ImportFrom) and part.module == "tensorflow":
             for alias in part.names:
                 if alias.name == "keras":

@@ -14,7 +14,7 @@ from gradwhy.flow import Span
 from gradwhy.host.reading import makers_in
 from gradwhy.source.files import read
 from gradwhy.source.locate import expression_at, path_to, statement_at
-from gradwhy.source.statements import dotted, in_same_scope
+from gradwhy.source.statements import dotted, in_same_scope, last_name
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _MOST_STEPS = 64
@@ -95,7 +95,7 @@ def _argument_givers(
     called = method_of.name if isinstance(method_of, ast.ClassDef) and function.name == "__init__" else function.name
     places = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
     position = places.index(name) - (method_of is not None) if name in places else None
-    calls = [c for c in _calls(tree, (tree,)) if (dotted(c[0].func) or "").rpartition(".")[2] == called]
+    calls = [c for c in _calls(tree, (tree,)) if last_name(c[0].func) == called]
     for call, scopes in calls if len(calls) <= _MOST_CALLS else ():
         given = next((k.value for k in call.keywords if k.arg == name), None)
         if given is None and position is not None and 0 <= position < len(call.args):

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from gradwhy.source.statements import in_same_scope
+
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal)
@@ -49,7 +51,7 @@ class Reader:
         """The effects of a statement, or of an expression."""
         effects = Effects()
         self._gather(statement, effects, frozenset(), set())
-        effects.leaves = any(isinstance(part, _LEAVING) for part in _own(statement))
+        effects.leaves = any(isinstance(part, _LEAVING) for part in in_same_scope(statement))
         return effects
 
     def _gather(self, root: ast.AST, effects: Effects, own: frozenset[str], called: set[str]) -> None:
@@ -127,14 +129,6 @@ def conflict(first: Effects, second: Effects) -> bool:
     if first.changes & (second.reads | second.changes) or first.reads & second.changes:
         return True
     return (first.is_random and second.is_random) or (first.speaks and second.speaks)
-
-
-def _own(root: ast.AST) -> Iterator[ast.AST]:
-    """The parts of a statement but for those of functions and classes in it."""
-    yield root
-    for child in ast.iter_child_nodes(root):
-        if not isinstance(child, (*_FUNCTIONS, ast.ClassDef)):
-            yield from _own(child)
 
 
 def _roots(part: ast.AST) -> Iterator[str]:

@@ -19,6 +19,7 @@ from gradwhy.source.carried import (
     holds,
     joined,
 )
+from gradwhy.source.locate import callee_name
 
 _LOGGING = frozenset(
     "print pprint log debug info warning error exception critical write scalar histogram add_scalar add_scalars add_histogram "
@@ -64,17 +65,6 @@ class Tests:
 
     present: list[ast.expr] = field(default_factory=list)
     missing: list[ast.expr] = field(default_factory=list)
-
-
-def callee_name(call: ast.Call) -> str:
-    """The last part of the name of what is called."""
-    return (
-        call.func.attr
-        if isinstance(call.func, ast.Attribute)
-        else call.func.id
-        if isinstance(call.func, ast.Name)
-        else ""
-    )
 
 
 class Follower:

@@ -87,6 +87,11 @@ def header_parts(statement: ast.stmt) -> list[ast.expr]:
     return []
 
 
+def callee_name(call: ast.Call) -> str:
+    """The last part of the name of what is called: `c` of `c(...)`, `a.b.c(...)` and `f(...).c(...)`."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
 def text_of(file: SourceFile, part: ast.AST) -> str:
     """The source text of an expression or a statement."""
     line, offset, end_line, end_offset = _extent(part)

@@ -27,6 +27,8 @@ __all__ = [
     "call_argument_span",
     "drops_none",
     "expression_at",
+    "last_name",
+    "names_of_module",
     "names_read",
     "short_text",
     "statement_reads",
@@ -159,6 +161,18 @@ def dotted(part: ast.AST) -> str | None:
     if isinstance(part, ast.Attribute) and (owner := dotted(part.value)) is not None:
         return f"{owner}.{part.attr}"
     return None
+
+
+def last_name(part: ast.AST) -> str:
+    """`c` of `a.b.c`; empty for what is no dotted name."""
+    return (dotted(part) or "").rpartition(".")[2]
+
+
+def names_of_module(tree: ast.AST, module: str) -> Iterator[str]:
+    """The names by which a file calls an imported module, in the order of the text."""
+    for part in ast.walk(tree):
+        if isinstance(part, ast.Import):
+            yield from (alias.asname or alias.name for alias in part.names if alias.name == module)
 
 
 def in_same_scope(root: ast.AST) -> Iterator[ast.AST]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from types import CodeType
 
 from gradwhy.flow import Span
 from gradwhy.source import files, locate, positions
+from gradwhy.source.statements import in_same_scope
 
 _FARTHEST = 6
 """How many assignments, calls and returns are followed from a leaf's holder to the leaf."""
@@ -61,7 +62,7 @@ class _Text:
     def _assigned(self, scope: ast.AST, name: str, line: int | None = None) -> ast.expr | None:
         """What a scope last gives to a name above a line."""
         found = None
-        for part in _own(scope):
+        for part in in_same_scope(scope):
             if not isinstance(part, (ast.Assign, ast.AnnAssign)) or part.value is None:
                 continue
             targets = part.targets if isinstance(part, ast.Assign) else [part.target]
@@ -96,7 +97,7 @@ class _Text:
             given = next((k.value for k in call.keywords if k.arg == keys[0]), None)
             return self._within(given, keys[1:], scope, steps - 1) if given is not None else None
         if (made_by := self._functions.get(name)) is not None:
-            returned = [p.value for p in _own(made_by) if isinstance(p, ast.Return) and p.value is not None]
+            returned = [p.value for p in in_same_scope(made_by) if isinstance(p, ast.Return) and p.value is not None]
             return self._within(returned[-1], keys, made_by, steps - 1) if returned else None
         if (cls := self._classes.get(name)) is not None:
             for method in cls.body:
@@ -112,7 +113,7 @@ def handed_out(frames: Sequence[tuple[CodeType, int]]) -> int:
         span, called = positions.span_of(*inner), positions.span_of(*outer)
         call = locate.call_at(called) if called is not None else None
         is_returned = span is not None and isinstance(locate.statement_at(span), ast.Return)
-        if not is_returned or call is None or _callee(call) != inner[0].co_name:
+        if not is_returned or call is None or locate.callee_name(call) != inner[0].co_name:
             return number
     return max(len(frames) - 1, 0)
 
@@ -137,7 +138,7 @@ def kept_at(frames: Sequence[tuple[CodeType, int]]) -> Span | None:
             continue
         function = next((p for p in reversed(locate.path_to(span)) if isinstance(p, _FUNCTIONS)), None)
         names = {ast.unparse(t) for t in getattr(statement, "targets", ())}
-        for part in _own(function) if function is not None else ():
+        for part in in_same_scope(function) if function is not None else ():
             if part.lineno >= statement.lineno if hasattr(part, "lineno") else False:
                 if _keeps(part, names, is_itself=part is statement):
                     return locate.span_of_syntax(file, part, files.shown_path(file.path))
@@ -153,7 +154,7 @@ def _keeps(part: ast.AST, names: set[str], *, is_itself: bool) -> bool:
         is_outside = any(isinstance(t, (ast.Attribute, ast.Subscript)) for t in part.targets)
         return is_outside and (is_itself or _mentions(part.value, names))
     is_call = isinstance(part, ast.Expr) and isinstance(part.value, ast.Call)
-    if is_call and _callee(part.value) in _KEEPING:  # type: ignore[attr-defined]
+    if is_call and locate.callee_name(part.value) in _KEEPING:  # type: ignore[attr-defined]
         return is_itself or any(_mentions(a, names) for a in part.value.args)  # type: ignore[attr-defined]
     return False
 
@@ -197,7 +198,7 @@ def _condition(part: ast.AST, parents: dict[ast.AST, ast.AST], tree: ast.AST, ca
             early = _left_early(above, part)
             if early is not None or not calls:
                 return early
-            called = [c for c in ast.walk(tree) if isinstance(c, ast.Call) and _callee(c) == above.name]
+            called = [c for c in ast.walk(tree) if isinstance(c, ast.Call) and locate.callee_name(c) == above.name]
             conditions = [_condition(c, parents, tree, calls - 1) for c in called]
             return conditions[0] if conditions and all(conditions) else None
         below = above
@@ -212,15 +213,3 @@ def _left_early(function: ast.AST, part: ast.AST) -> ast.expr | None:
         if isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return):
             return statement.test
     return None
-
-
-def _callee(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-
-
-def _own(scope: ast.AST) -> Iterator[ast.AST]:
-    """The syntax of a scope, in the order of the text, without what stands in a function or a class of its own."""
-    for child in ast.iter_child_nodes(scope):
-        if not isinstance(child, (*_FUNCTIONS, ast.ClassDef, ast.Lambda)):
-            yield child
-            yield from _own(child)
