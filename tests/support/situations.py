@@ -126,20 +126,8 @@ def situation(text: str, cause: str) -> Situation:
         recording=records[-1].id if records else None,
     )
     values = tuple(Value(number, ValueKind.TENSOR, "float32", ()) for number in range(1, done.values + 1))
-    finding = Finding(
-        id=0,
-        question=0,
-        cause=cause,
-        severity=Severity.ERROR,
-        symptom=Status.NONE,
-        sources=tuple(one.source for one in asked),
-        target="target",
-        times=1,
-        place=None,
-        headline=Text("headline/none"),
-        graph=FlowGraph(values, tuple(done.ops), tuple(done.scopes)),
-    )
-    return Situation(finding, question, lambda file: text.encode() if file == FILE else None)
+    graph = FlowGraph(values, tuple(done.ops), tuple(done.scopes))
+    return situation_of(text, question, graph=graph, cause=cause)
 
 
 def carrying_lines(text: str) -> dict[int, bool]:
@@ -152,3 +140,37 @@ def carrying_lines(text: str) -> dict[int, bool]:
         assert statement is not None
         found[statement.lineno] = scope in op.scopes
     return found
+
+
+def span_in(text: str, part: str, *, is_last: bool = False) -> Span:
+    """Where `part` stands on one line of a program of ASCII, the first time or the last."""
+    at = text.rindex(part) if is_last else text.index(part)
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    return Span(FILE, line, column, line, column + len(part))
+
+
+def situation_of(
+    text: str | bytes,
+    question: Question,
+    place: Span | None = None,
+    *,
+    graph: FlowGraph | None = None,
+    cause: str = "cause",
+) -> Situation:
+    """The situation in which a program of that text gets a finding about all sources of the question."""
+    content = text if isinstance(text, bytes) else text.encode()
+    files.supply(FILE, content)
+    finding = Finding(
+        id=0,
+        question=0,
+        cause=cause,
+        severity=Severity.ERROR,
+        symptom=Status.NONE,
+        sources=tuple(asked.source for asked in question.asked),
+        target=question.target,
+        times=1,
+        place=place,
+        headline=Text("headline/none"),
+        graph=graph or FlowGraph(),
+    )
+    return Situation(finding, question, lambda file: content if file == FILE else None)

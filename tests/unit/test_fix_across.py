@@ -10,7 +10,6 @@ from gradwhy.fix.situation import NoFixError, Situation
 from gradwhy.flow import (
     Applicability,
     Asked,
-    Finding,
     FlowGraph,
     Input,
     Op,
@@ -18,17 +17,12 @@ from gradwhy.flow import (
     Question,
     Scope,
     ScopeRole,
-    Severity,
     Source,
-    Span,
     Status,
-    Text,
     Value,
     ValueKind,
 )
-from gradwhy.source import files
-
-FILE = "/program/across.py"
+from situations import situation_of, span_in
 
 PROGRAM = """\
 import tensorflow as tf
@@ -47,33 +41,22 @@ def main():
 """
 
 
-def span_of(text: str, part: str) -> Span:
-    at = text.index(part)
-    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    return Span(FILE, line, column, line, column + len(part))
-
-
 def situated(text: str) -> Situation:
-    files.supply(FILE, text.encode())
     called = next(line.strip() for line in text.splitlines() if line.strip().startswith(("train(", "t.train(")))
-    made = Place(span_of(text, "encode(x, MASK)"), "main")
-    used = Place(span_of(text, "f(features)"), "train")
+    made = Place(span_in(text, "encode(x, MASK)"), "main")
+    used = Place(span_in(text, "f(features)"), "train")
     ops = (
         Op(1, "Mul", 1, (Input(0),), (1,), (made,)),
         Op(2, "Sum", 5, (Input(1),), (2,), (used,), (1,)),
     )
-    scope = Scope(1, "GradientTape", ScopeRole.RECORDS, 3, 10, span_of(text, "tf.GradientTape()"), name="tape")
+    scope = Scope(1, "GradientTape", ScopeRole.RECORDS, 3, 10, span_in(text, "tf.GradientTape()"), name="tape")
     asked = (Asked(Source("source"), 0, Status.NONE),)
-    places = (Place(span_of(text, "tape.gradient(loss, source)"), "train"), Place(span_of(text, called), "main"))
+    places = (Place(span_in(text, "tape.gradient(loss, source)"), "train"), Place(span_in(text, called), "main"))
     question = Question("tape.gradient", "tensorflow", places, 11, "loss", (2,), asked, recording=1)
     graph = FlowGraph(
         values=tuple(Value(n, ValueKind.TENSOR, "float32", ()) for n in range(3)), ops=ops, scopes=(scope,)
     )
-    finding = Finding(
-        0, 0, "outside-tape", Severity.ERROR, Status.NONE, (asked[0].source,), "loss", 1, made.span, Text("headline/none"),
-        graph=graph,
-    )  # fmt: skip
-    return Situation(finding, question, lambda file: text.encode() if file == FILE else None)
+    return situation_of(text, question, made.span, graph=graph, cause="outside-tape")
 
 
 def changed(text: str) -> str:

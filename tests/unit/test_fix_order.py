@@ -15,10 +15,8 @@ from gradwhy.fix.locality import is_local
 from gradwhy.fix.patch import changed_by
 from gradwhy.fix.proposals import Maker
 from gradwhy.fix.situation import NoFixError, Proposal, Situation
-from gradwhy.flow import Asked, Finding, FlowGraph, Question, Severity, Source, Span, Status, Text
-from gradwhy.source import files
-
-FILE = "/program/several.py"
+from gradwhy.flow import Asked, Question, Source, Span, Status
+from situations import FILE, situation_of
 
 BROKEN: tuple[tuple[Maker, str], ...] = (
     (rewriting.drop_stop, "y{n} = tf.stop_gradient(a + b) * 2  # kept"),
@@ -110,14 +108,10 @@ def calls_of(content: bytes) -> list[ast.Call]:
 
 def situated(content: bytes, call: ast.Call) -> Situation:
     """A finding at a call, of ASCII up to its end."""
-    files.supply(FILE, content)
     span = Span(FILE, call.lineno, call.col_offset + 1, call.end_lineno, (call.end_col_offset or 0) + 1)
     asked = (Asked(Source("x"), 0, Status.NONE, definition=span),)
     question = Question("tape.gradient", "tensorflow", (), 11, "loss", (), asked)
-    finding = Finding(
-        0, 0, "cause", Severity.ERROR, Status.NONE, (asked[0].source,), "loss", 1, span, Text("headline/none"), graph=FlowGraph()
-    )  # fmt: skip
-    return Situation(finding, question, lambda file: content if file == FILE else None)
+    return situation_of(content, question, span)
 
 
 def lines_at(content: bytes, span: Span) -> list[bytes]:

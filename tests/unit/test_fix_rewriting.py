@@ -14,45 +14,31 @@ from gradwhy.flow import (
     Applicability,
     Asked,
     Failure,
-    Finding,
     FlowGraph,
     Place,
     Question,
     Scope,
     ScopeRole,
-    Severity,
     Source,
-    Span,
     Status,
-    Text,
     Watch,
 )
-from gradwhy.source import files
 from gradwhy.texts import slugs
-
-FILE = "/program/rewriting.py"
-
-
-def span_of(text: str, part: str) -> Span:
-    """Where `part` stands in a program of ASCII, the last time."""
-    at = text.rindex(part)
-    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    return Span(FILE, line, column, line, column + len(part))
+from situations import FILE, situation_of, span_in
 
 
 def situated(
     text: str, place: str = "", *, asks: str = "", sources: tuple[str, ...] = ("x",), failure: Failure | None = None
 ) -> Situation:
     """A situation whose cut, and whose source, was made by the call `place`, and whose question is the call `asks`."""
-    files.supply(FILE, text.encode())
-    made = span_of(text, place) if place else None
+    made = span_in(text, place, is_last=True) if place else None
     asked = tuple(Asked(Source(name), number, Status.NONE, definition=made) for number, name in enumerate(sources))
-    question_span = span_of(text, asks) if asks else None
+    question_span = span_in(text, asks, is_last=True) if asks else None
     places = (Place(question_span, "<module>"),) if question_span else ()
     scopes = ()
     if "GradientTape" in text:
         watches = tuple(
-            Watch(0, 9, span_of(text, line.strip()))
+            Watch(0, 9, span_in(text, line.strip(), is_last=True))
             for line in text.splitlines()
             if line.strip().startswith("tape.watch(x")
         )
@@ -63,7 +49,7 @@ def situated(
                 ScopeRole.RECORDS,
                 1,
                 10,
-                span_of(text, "tf.GradientTape()"),
+                span_in(text, "tf.GradientTape()", is_last=True),
                 (),
                 watches,
                 name="tape",
@@ -72,11 +58,7 @@ def situated(
     question = Question(
         "tape.gradient", "tensorflow", places, 11, "loss", (), asked, recording=1 if scopes else None, failure=failure
     )
-    finding = Finding(
-        0, 0, "cause", Severity.ERROR, Status.NONE, tuple(a.source for a in asked), "loss", 1, made, Text("headline/none"),
-        graph=FlowGraph(scopes=scopes),
-    )  # fmt: skip
-    return Situation(finding, question, lambda file: text.encode() if file == FILE else None)
+    return situation_of(text, question, made, graph=FlowGraph(scopes=scopes))
 
 
 def changed(maker: Maker, situation: Situation) -> str:

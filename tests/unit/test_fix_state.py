@@ -10,10 +10,8 @@ from gradwhy.fix.patch import changed_by
 from gradwhy.fix.proposals import Maker
 from gradwhy.fix.situation import NoFixError, Situation
 from gradwhy.fix.state import keep_value, update_in_place
-from gradwhy.flow import Applicability, Asked, Finding, FlowGraph, Question, Severity, Source, Span, Status, Text
-from gradwhy.source import files
-
-FILE = "/program/state.py"
+from gradwhy.flow import Applicability, Asked, Question, Source, Status
+from situations import situation_of, span_in
 
 CARRIED = """\
 def call(self, x):
@@ -35,16 +33,9 @@ def call(self, x):
 
 
 def situated(text: str, place: str, framework: str = "tensorflow") -> Situation:
-    files.supply(FILE, text.encode())
-    at = text.index(place)
-    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    span = Span(FILE, line, column, line, column + len(place))
     asked = (Asked(Source("w"), 0, Status.NONE),)
     question = Question("tape.gradient", framework, (), 11, "loss", (), asked)
-    finding = Finding(
-        0, 0, "cause", Severity.ERROR, Status.NONE, (asked[0].source,), "loss", 1, span, Text("headline/none"), graph=FlowGraph()
-    )  # fmt: skip
-    return Situation(finding, question, lambda file: text.encode() if file == FILE else None)
+    return situation_of(text, question, span_in(text, place))
 
 
 def changed(maker: Maker, text: str, place: str) -> str:

@@ -9,7 +9,6 @@ from gradwhy.fix.situation import NoFixError, Situation
 from gradwhy.fix.tracking import ask_recording_tape, track_variable
 from gradwhy.flow import (
     Asked,
-    Finding,
     FlowGraph,
     Input,
     Op,
@@ -17,33 +16,21 @@ from gradwhy.flow import (
     Question,
     Scope,
     ScopeRole,
-    Severity,
     Source,
-    Span,
     Status,
-    Text,
     Value,
     ValueKind,
 )
-from gradwhy.source import files
-
-FILE = "/program/tracking.py"
+from situations import situation_of, span_in
 
 TAPES = "with tf.GradientTape() as a:\n    y = x * x\nwith tf.GradientTape() as b:\n    z = 1\ng = b.gradient(y, x)\n"
-
-
-def span_of(text: str, part: str) -> Span:
-    at = text.index(part)
-    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    return Span(FILE, line, column, line, column + len(part))
 
 
 def situated(
     text: str, *, definition: str = "", asks: str = "", held_by: tuple[int, ...] = (), own: str = "b"
 ) -> Situation:
-    files.supply(FILE, text.encode())
-    made = span_of(text, definition) if definition else None
-    op = Op(1, "Mul", 1, (Input(0),), (1,), (Place(span_of(text, "x * x"), "<module>"),), held_by) if asks else None
+    made = span_in(text, definition) if definition else None
+    op = Op(1, "Mul", 1, (Input(0),), (1,), (Place(span_in(text, "x * x"), "<module>"),), held_by) if asks else None
     scopes = tuple(
         Scope(n, "GradientTape", ScopeRole.RECORDS, n, n + 1, None, name=name) for n, name in enumerate("abc", 1)
     )
@@ -53,13 +40,10 @@ def situated(
         scopes=scopes,
     )
     asked = (Asked(Source("x"), 0, Status.NONE, definition=made),)
-    places = (Place(span_of(text, asks), "<module>"),) if asks else ()
+    places = (Place(span_in(text, asks), "<module>"),) if asks else ()
     recording = "abc".index(own) + 1
     question = Question("tape.gradient", "tensorflow", places, 11, "y", (1,), asked, recording=recording)
-    finding = Finding(
-        0, 0, "cause", Severity.ERROR, Status.NONE, (asked[0].source,), "y", 1, None, Text("headline/none"), graph=graph
-    )  # fmt: skip
-    return Situation(finding, question, lambda file: text.encode() if file == FILE else None)
+    return situation_of(text, question, graph=graph)
 
 
 def test_tape_that_recorded_all_of_the_path_is_asked() -> None:
