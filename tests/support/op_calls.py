@@ -11,6 +11,12 @@ import tensorflow as tf
 Arguments = dict[str, Any]
 
 random_numbers = np.random.default_rng(7)
+_FIRST = random_numbers.bit_generator.state
+
+
+def start_anew() -> None:
+    """Draw the numbers from the first one on again, so that an op's do not depend on which others were tried before it."""
+    random_numbers.bit_generator.state = _FIRST
 
 
 def f(*shape: int, low: float = 0.1, high: float = 0.9, dtype: Any = "float32") -> Any:
@@ -189,6 +195,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "IRFFT": lambda: {"input": f(5, dtype="complex64"), "fft_length": i([8])},
     "IRFFT2D": lambda: {"input": f(4, 3, dtype="complex64"), "fft_length": i([4, 4])},
     "LeakyReluGrad": lambda: {"gradients": f(4), "features": f(4)},
+    "HistogramFixedWidth": lambda: {"values": f(3), "value_range": i([0.0, 1.0], "float32"), "nbins": i(3)},
     "LogMatrixDeterminant": lambda: {"input": _square(3)},
     "LowerBound": lambda: {"sorted_inputs": f(1, 3), "values": f(1, 2)},
     "MatrixDiagPartV2": lambda: {"input": f(3, 3), "k": i(0), "padding_value": f()},
@@ -210,6 +217,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "MatrixSetDiag": lambda: {"input": f(3, 3), "diagonal": f(3)},
     "MatrixSetDiagV2": lambda: {"input": f(3, 3), "diagonal": f(3), "k": i(0)},
     "MatrixSetDiagV3": lambda: {"input": f(3, 3), "diagonal": f(3), "k": i(0)},
+    "MatrixSquareRoot": lambda: {"input": _square(3)},
     "MatrixSolveLs": lambda: {"matrix": _square(3), "rhs": f(3, 1), "l2_regularizer": i(0.1, "float64")},
     "MaxPool3DGrad": lambda: {
         "orig_input": (x := _volume()),

@@ -17,7 +17,7 @@ import tensorflow as tf
 from tensorflow.python.framework import dtypes, op_def_registry, ops
 
 from gradwhy.backends.tensorflow.ops import Carried, Registry, carries
-from op_calls import CALLS, Arguments, f, i, random_numbers
+from op_calls import CALLS, Arguments, f, i, random_numbers, start_anew
 
 REGISTRY = Registry(ops, op_def_registry)
 
@@ -61,6 +61,7 @@ def is_real(dtype: Any) -> bool:
 @cache
 def inputs_of(name: str) -> tuple[Input, ...]:
     """What a tape says of every input of an op to every output; of several calls, the best. Empty: no call could be built."""
+    start_anew()
     found: dict[tuple[int, str, int, str], Input] = {}
     calls = (CALLS[name]() for _ in range(2)) if name in CALLS else made_up(name)
     for number, arguments in enumerate(calls):
