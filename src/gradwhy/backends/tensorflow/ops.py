@@ -67,7 +67,10 @@ BY_OP: dict[str, Barrier] = {
         ("Multinomial", "StatelessMultinomial", "StatelessRandomPoisson", "RandomPoissonV2"), Barrier.SAMPLE
     ),
     **dict.fromkeys(("StatelessRandomBinomial", "StatefulRandomBinomial", "RandomUniformInt"), Barrier.SAMPLE),
-    **dict.fromkeys(("Round", "Rint", "Floor", "Ceil", "Sign", "FloorDiv", "TruncateDiv"), Barrier.NOT_DIFFERENTIABLE),
+    **dict.fromkeys(
+        ("Round", "Rint", "Floor", "Ceil", "Sign", "FloorDiv", "TruncateDiv", "HistogramFixedWidth"),
+        Barrier.NOT_DIFFERENTIABLE,
+    ),
     **dict.fromkeys(("ZerosLike", "OnesLike", "Shape", "ShapeN", "Size", "Rank", "VariableShape"), Barrier.SHAPE),
     **dict.fromkeys(("StopGradient", "PreventGradient"), Barrier.STOPPED),
     **dict.fromkeys(("PyFunc", "PyFuncStateless"), Barrier.HOST),
